@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: GPL-2.0-only
+ *
+ * The packet path: XDP and TC programs for both faces of an interface, from the same six steps.
+ * This file is the table of contents; each step is a header of its own.
+ */
+#include "bpf/act.h"
+#include "bpf/classify.h"
+#include "bpf/count.h"
+#include "bpf/decide.h"
+#include "bpf/flow.h"
+#include "bpf/fragment.h"
+#include "bpf/hook.h"
+#include "bpf/parse.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+/** Passes a packet that no endpoint decides, counted in the host's row. */
+ES_INLINE int pass_uncounted_by_endpoint(struct es_packet* packet, const int hook, __u8 reason) {
+  packet->row = ES_ROW_UNCLASSIFIED;
+  packet->reason = reason;
+  packet->verdict = ES_VERDICT_pass;
+  packet->shadowed = ES_UNDECIDED;
+  struct es_endpoint_counters* host = table_count_endpoint(0);
+  if (host) {
+    count_seen(host, packet);
+    count_verdict(host, packet);
+  }
+  return hook_return(hook, ES_VERDICT_pass);
+}
+
+/** A later fragment: the fate of its first. */
+ES_INLINE int follow_fragment(void* ctx, const int hook, struct es_packet* packet,
+                              const struct es_control* control) {
+  if (!fragment_follow(packet, table_jiffies(control)))
+    return pass_uncounted_by_endpoint(packet, hook, ES_REASON_frag_unknown);
+  packet->shadowed = ES_UNDECIDED;
+  if (packet->verdict == ES_VERDICT_mark) act_mark(ctx, hook, packet);
+  struct es_endpoint_counters* count = table_count_endpoint(packet->endpoint);
+  if (count) {
+    count_seen(count, packet);
+    count_verdict(count, packet);
+  }
+  return hook_return(hook, packet->verdict);
+}
+
+/** Is a refused packet one that protocol `lane` answers? Standard ones and handshakes are. */
+ES_INLINE int may_answer(const struct es_packet* packet, const struct es_plan_endpoint* endpoint) {
+  return packet->verdict == ES_VERDICT_drop && packet->fragment == ES_FRAG_NONE &&
+         packet->direction == ES_IN && endpoint->protocol == ES_PROTOCOL_lane &&
+         (endpoint->flags & ES_EP_REJECTS) && !packet->walk_error &&
+         (packet->tier == ES_TIER_standard || packet->lane == ES_LANE_join);
+}
+
+ES_INLINE __u32 retry_after_10ms(const struct es_plan_endpoint* endpoint) {
+  __u32 value = endpoint->retry_after_ms / 10;
+  return value > 0xffff ? 0xffff : value;
+}
+
+/** Steps one and two in a frame of their own: what the packet is and whose. Leaves packet->endpoint
+ * at 0 when it is not ours. Returns ES_UNDECIDED, or the reason to pass it unseen. */
+ES_INLINE int locate(void* ctx, const int hook, struct es_packet* packet, __u32 generation) {
+  struct es_wire wire = {0};
+  struct es_bounds bounds = hook_open(ctx, hook);
+  struct es_cursor cursor = {.pos = bounds.data, .end = bounds.end};
+
+  /* 1. parse */
+  __u8 reason = parse(ctx, hook, &cursor, bounds.data, &wire, packet);
+  if (reason != ES_UNDECIDED) return reason;
+  hook_charge(ctx, hook, packet);
+  if (ES_UNLIKELY(packet->fragment)) fragment_identify(&wire, packet);
+  if (packet->fragment == ES_FRAG_LATER) return ES_UNDECIDED;
+
+  /* 2. flow */
+  return flow_find(&wire, packet, generation);
+}
+
+ES_GLOBAL_SUBPROGRAM int es_locate_xdp(struct xdp_md* ctx, struct es_packet* packet,
+                                       __u32 generation) {
+  return !packet ? ES_REASON_no_record : locate(ctx, ES_HOOK_XDP, packet, generation);
+}
+
+ES_GLOBAL_SUBPROGRAM int es_locate_tc(struct __sk_buff* ctx, struct es_packet* packet,
+                                      __u32 generation) {
+  return !packet ? ES_REASON_no_record : locate(ctx, ES_HOOK_TC, packet, generation);
+}
+
+ES_INLINE int shed(void* ctx, const int hook, const __u8 direction) {
+  struct es_packet packet = {.direction = direction};
+  struct es_control* control = table_control();
+  if (!control) return hook_return(hook, ES_VERDICT_pass);
+  if (ES_UNLIKELY(ES_READ(control->bypass)))
+    return pass_uncounted_by_endpoint(&packet, hook, ES_REASON_bypass);
+
+  /* 1. parse, 2. flow */
+  __u32 generation = ES_READ(control->generation);
+  __u8 reason = (__u8)(hook == ES_HOOK_XDP ? es_locate_xdp(ctx, &packet, generation)
+                                           : es_locate_tc(ctx, &packet, generation));
+  if (reason != ES_UNDECIDED) return pass_uncounted_by_endpoint(&packet, hook, reason);
+  if (packet.fragment == ES_FRAG_LATER) return follow_fragment(ctx, hook, &packet, control);
+  struct es_plan_endpoint* endpoint = table_plan_endpoint(generation, packet.endpoint);
+  struct es_endpoint_counters* count = table_count_endpoint(packet.endpoint);
+  if (!count || !endpoint) return hook_return(hook, ES_VERDICT_pass);
+  __u64 seen = count_seen(count, &packet);
+
+  /* 3. classify, 4. decide; once more when the plan changed meanwhile */
+  struct es_moment moment = moment_now(control, generation);
+  for (int attempt = 0; attempt < 2; attempt++) {
+    classify(ctx, hook, &packet, endpoint);
+    reason = judge(&packet, endpoint, &moment, !(seen & (ES_SAMPLE_EVERY - 1)));
+    if (ES_LIKELY(reason != ES_REASON_torn_plan)) break;
+    moment.generation = ES_READ(control->generation);
+    endpoint = table_plan_endpoint(moment.generation, packet.endpoint);
+    if (!endpoint) return hook_return(hook, ES_VERDICT_pass);
+  }
+  settle(&packet, reason, endpoint->flags, &moment, &count->scratch);
+
+  /* 5. act */
+  int sent = 0;
+  if (ES_UNLIKELY(packet.verdict == ES_VERDICT_mark)) act_mark(ctx, hook, &packet);
+  if (hook == ES_HOOK_XDP && ES_UNLIKELY(may_answer(&packet, endpoint))) {
+    sent = es_act_reject(ctx, &packet, &moment, retry_after_10ms(endpoint));
+    if (sent) packet.verdict = ES_VERDICT_reject;
+  }
+  if (ES_UNLIKELY(packet.fragment)) fragment_store(&packet, moment.jiffies);
+
+  /* 6. count */
+  count->scratch.generation = moment.generation;
+  if (ES_UNLIKELY(packet.walk_error)) count->walk_errors[direction]++;
+  count_verdict(count, &packet);
+  if (packet.room != ES_NO_ROOM) count_room(&packet);
+  if (packet.verdict >= ES_VERDICT_drop) count_event(count, &packet, control, moment.jiffies);
+  return sent ? XDP_TX : hook_return(hook, packet.verdict);
+}
+
+/* Faces `clients`: remotes are beyond this interface. */
+SEC("xdp.frags") int es_xdp(struct xdp_md* ctx) { return shed(ctx, ES_HOOK_XDP, ES_IN); }
+SEC("tc") int es_tc(struct __sk_buff* skb) { return shed(skb, ES_HOOK_TC, ES_OUT); }
+
+/* Faces `servers`: game servers are beyond this interface. */
+SEC("xdp.frags") int es_xdp_srv(struct xdp_md* ctx) { return shed(ctx, ES_HOOK_XDP, ES_OUT); }
+SEC("tc") int es_tc_srv(struct __sk_buff* skb) { return shed(skb, ES_HOOK_TC, ES_IN); }

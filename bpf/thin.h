@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-only
+ *
+ * Thinning by error diffusion: survivors stay evenly spaced, with a bounded gap and a minimum
+ * interval. No dice. Pure; compiles natively.
+ */
+#ifndef EDGESHED_BPF_THIN_H
+#define EDGESHED_BPF_THIN_H
+
+#include "bpf/side.h"
+#include "maps/connection.h"
+#include "maps/plan.h"
+#include "maps/reasons.h"
+
+/** How a lane is thinned: keep 0 (paused) to ES_KEEP_ALL; times in jiffies, 0: none. */
+struct es_thin_rule {
+  __u16 keep_q16;
+  __u16 max_gap_jiffies;
+  __u16 min_interval_jiffies;
+};
+
+/** Adds `share` (Q16) to an error; 1 when it carries over: this one is kept. */
+ES_INLINE int diffuse(__u16* error_q16, __u32 share_q16) {
+  __u32 sum = *error_q16 + share_q16;
+  *error_q16 = (__u16)sum;
+  return sum > 0xffff;
+}
+
+/** ES_UNDECIDED: kept. Otherwise the reason of the drop. jiffies are the low 16 bits: after a rest
+ * of 2^16 jiffies one packet may be judged as if the rest had been short. */
+ES_INLINE __u8 thin_judge(struct es_thin* state, struct es_thin_rule rule, __u16 jiffies) {
+  __u16 gap = (__u16)(jiffies - state->passed_jiffies);
+  if (ES_LIKELY(rule.keep_q16 == ES_KEEP_ALL && !rule.min_interval_jiffies)) return ES_UNDECIDED;
+  if (!rule.keep_q16) return ES_REASON_room_paused;
+  if (rule.min_interval_jiffies && gap < rule.min_interval_jiffies) return ES_REASON_min_interval;
+  if (rule.keep_q16 != ES_KEEP_ALL && !diffuse(&state->error_q16, rule.keep_q16)) {
+    if (!rule.max_gap_jiffies || gap < rule.max_gap_jiffies) return ES_REASON_thinned;
+    state->error_q16 = 0; /* passed early, by the bounded gap: the next share starts anew */
+  }
+  state->passed_jiffies = jiffies;
+  return ES_UNDECIDED;
+}
+
+#endif

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+ *
+ * A connection's record, its state on the packet path, and its stream slots.
+ * Line one is written by the daemon only, state lines by the packet path only.
+ */
+#ifndef EDGESHED_MAPS_CONNECTION_H
+#define EDGESHED_MAPS_CONNECTION_H
+
+#include "maps/lanes.h"
+#include "maps/limits.h"
+#include "maps/types.h"
+
+/** Identity of a connection: the remote end at an endpoint. IPv4 is ::ffff:a.b.c.d. */
+struct es_key {
+  __u64 addr_hi; /* network order, as in the packet */
+  __u64 addr_lo;
+  __u16 port; /* network order */
+  __u8 endpoint;
+  __u8 reserved;
+  __u32 reserved_tail;
+};
+ES_ASSERT_SIZE(struct es_key, 24);
+
+#define ES_CONN_EXEMPT 0x0001u /* `edgeshed allow`: never shed */
+
+/** Policy, changed by one store. weight_inverse_q8: 256 / weight, 1 to 65535. */
+struct es_policy {
+  __u16 room;
+  __u8 contract_class;
+  __u8 priority; /* 0 to 255, higher is kept longer */
+  __u16 flags;   /* ES_CONN_* */
+  __u16 weight_inverse_q8;
+};
+ES_ASSERT_SIZE(struct es_policy, 8);
+
+/** What a thinned lane remembers: the error that diffuses, and when it last passed. */
+struct es_thin {
+  __u16 error_q16;
+  __u16 passed_jiffies;
+};
+ES_ASSERT_SIZE(struct es_thin, 4);
+
+/** State of one direction: one cache line.
+ * contract[tier]: {packet debt, byte debt} as 32-bit times in 2^-16 jiffy, low and high half of one
+ * word, so that one CAS charges both. level[standard, best-effort]: debt on the room's level clock.
+ */
+struct es_flow_state {
+  __u64 contract[ES_TIERS];
+  __u64 level[2];
+  struct es_thin thin[4]; /* lane & 3 */
+  __u32 seen_jiffies;     /* last look-up of this record, low 32 bits */
+  __u32 reject_jiffies;   /* last reject sent, low 32 bits */
+};
+ES_ASSERT_SIZE(struct es_flow_state, 64);
+
+/** Record of a connection: key and policy, then the state of ES_IN. State of ES_OUT is in an array
+ * of its own (es_conns_out), because one packet touches only one of them. */
+struct es_connection {
+  struct es_key key;
+  struct es_policy policy;
+  __u32 stream_block; /* number of its stream block; 0: none */
+  __u32 reserved_line[7];
+  struct es_flow_state in;
+};
+ES_ASSERT_SIZE(struct es_connection, 128);
+
+/** A state stream of a player. Windows are sliding seconds, see bpf/govern.h for the packing. */
+struct es_stream_slot {
+  __u32 stream_id;    /* stream number + 1; 0: free. Claimed by CAS */
+  __u32 seen_jiffies; /* low 32 bits */
+  __u64 samples_window;
+  __u64 bytes_window;
+};
+ES_ASSERT_SIZE(struct es_stream_slot, 24);
+
+struct es_stream_block {
+  __u64 player_bytes_window;
+  __u64 reserved[7];
+  struct es_stream_slot slot[ES_STREAM_SLOTS];
+};
+ES_ASSERT_SIZE(struct es_stream_block, 256);
+
+#endif

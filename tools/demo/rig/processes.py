@@ -1,0 +1,109 @@
+"""Running programs: every call bounded in time, every child ends with the demo."""
+
+import collections
+import os
+import shutil
+import signal
+import subprocess
+import threading
+
+from .errors import DemoError
+
+RUN_TIMEOUT_S = 10
+STOP_TIMEOUT_S = 3
+OUTPUT_LINES_KEPT = 200
+
+
+def in_namespace(namespace, command):
+    # Not `ip netns exec`: it remounts /sys, which hides bpffs.
+    return ["nsenter", f"--net=/run/netns/{namespace}", *map(str, command)]
+
+
+def run(command, timeout_s=RUN_TIMEOUT_S, may_fail=False):
+    """Runs to the end and returns the standard output; DemoError names what went wrong."""
+    command = [str(word) for word in command]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s,
+                              stdin=subprocess.DEVNULL, start_new_session=True, check=False)
+    except FileNotFoundError:
+        raise DemoError(f"`{command[0]}` is not there; install or build it") from None
+    except subprocess.TimeoutExpired:
+        if may_fail:
+            return ""
+        raise DemoError(f"`{' '.join(command)}` did not end within {timeout_s} s") from None
+    if done.returncode != 0 and not may_fail:
+        reason = (done.stderr.strip() or done.stdout.strip() or "no message").splitlines()[-1]
+        raise DemoError(f"`{' '.join(command)}` failed with {done.returncode}: {reason}")
+    return done.stdout
+
+
+class Child:
+    """A program that runs beside the demo, with its last lines of output kept.
+
+    It gets SIGTERM from the kernel when the demo dies, even by SIGKILL (setpriv), and is in a
+    session of its own, so that Ctrl-C reaches only the demo, which ends it in order.
+    """
+
+    def __init__(self, name, namespace, command, log_file, on_line=None):
+        self.name = name
+        self.lines = collections.deque(maxlen=OUTPUT_LINES_KEPT)
+        self._on_line = on_line
+        self._log = open(log_file, "w", encoding="utf-8")
+        words = ["setpriv", "--pdeathsig", "TERM", *in_namespace(namespace, command)]
+        try:
+            self._process = subprocess.Popen(
+                words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True)
+        except OSError as error:
+            self._log.close()
+            raise DemoError(f"cannot start {name}: {error}") from None
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self):
+        for line in self._process.stdout:
+            self.lines.append(line.rstrip("\n"))
+            self._log.write(line)
+            self._log.flush()
+            if self._on_line:
+                self._on_line(line)
+
+    def running(self):
+        return self._process.poll() is None
+
+    def exit_code(self):
+        return self._process.poll()
+
+    def check(self):
+        if not self.running():
+            raise DemoError(f"{self.name} ended by itself with {self.exit_code()}: "
+                            f"{self.last_words()}")
+
+    def last_words(self):
+        spoken = [line for line in self.lines if line and not line.startswith("{")]
+        return " | ".join(spoken[-3:]) if spoken else "no message"
+
+    def terminate(self):
+        if self.running():
+            self._process.send_signal(signal.SIGTERM)
+
+    def wait(self, timeout_s):
+        """True when it ended in time."""
+        try:
+            self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            return False
+        self._reader.join(1)
+        return True
+
+    def stop(self):
+        """SIGTERM, then SIGKILL: never leaves it running."""
+        self.terminate()
+        if not self.wait(STOP_TIMEOUT_S):
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self.wait(STOP_TIMEOUT_S)
+        self._log.close()
+
+
+def missing_tools(names):
+    return [name for name in names if shutil.which(name) is None]

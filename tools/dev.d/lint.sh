@@ -1,0 +1,75 @@
+# tools/dev lint
+
+MAX_FILE_LINES=700
+MAX_FUNCTION_LINES=70
+
+lint_help() {
+  cat <<END
+usage: tools/dev lint [--fast]
+Checks the format (tools/dev fmt repairs it), that no file is over $MAX_FILE_LINES lines and no
+function over $MAX_FUNCTION_LINES, and runs clang-tidy-19 with the rules of .clang-tidy.
+
+  --fast   without clang-tidy on C++ files, which takes minutes
+END
+}
+
+cmd_lint() {
+  local fast=no
+  case "${1:-}" in
+    --fast) fast=yes ;;
+    -h | --help) lint_help; return ;;
+    "") ;;
+    *) bad_option lint "$1" ;;
+  esac
+  need_tool clang-tidy-19
+  cmd_fmt --check
+  step "lint: no file over $MAX_FILE_LINES lines" lint_file_lines
+  step "lint: no BPF function over $MAX_FUNCTION_LINES lines" lint_bpf_functions
+  [[ $fast == yes ]] || lint_tidy
+}
+
+lint_file_lines() {
+  local file lines status=0
+  while IFS= read -r file; do
+    lines=$(wc -l <"$file")
+    if [[ $lines -gt $MAX_FILE_LINES ]]; then
+      printf '%s: %d lines, at most %d are allowed: split it by what its parts do\n' \
+        "$file" "$lines" "$MAX_FILE_LINES" >&2
+      status=1
+    fi
+  done < <(project_sources)
+  return "$status"
+}
+
+# BPF sources are compiled by a custom command, so compile_commands.json does not have them.
+lint_bpf_functions() {
+  local files
+  mapfile -t files < <(project_sources bpf tests | grep '\.bpf\.c$')
+  if [[ ${#files[@]} -eq 0 ]]; then
+    printf 'lint: no *.bpf.c file in bpf/ yet\n'
+    return
+  fi
+  clang-tidy-19 --quiet --warnings-as-errors='*' \
+    --config="{Checks: '-*,readability-function-size', HeaderFilterRegex: '(bpf|maps)/',
+      CheckOptions: {readability-function-size.LineThreshold: $MAX_FUNCTION_LINES}}" \
+    "${files[@]}" -- -target bpf -O2 -I"$ROOT" \
+    -idirafter "/usr/include/$(uname -m)-linux-gnu"
+}
+
+lint_tidy() {
+  need_tool run-clang-tidy-19
+  build_configure dev
+  local files
+  mapfile -t files < <(project_sources userspace tools tests | grep -E '\.(cc|cpp)$')
+  [[ ${#files[@]} -gt 0 ]] || die "lint: no C++ file in userspace/, tools/ or tests/ to check"
+  # A file outside of the build would be skipped in silence.
+  local file
+  for file in "${files[@]}"; do
+    grep -qF "\"file\": \"$ROOT/$file\"" build/dev/compile_commands.json ||
+      die "lint: $file is in no CMake target: add it to one, or delete it" 1
+  done
+  local patterns=()
+  for file in "${files[@]}"; do patterns+=("^$ROOT/${file//./\\.}\$"); done
+  step "lint: clang-tidy on ${#files[@]} files" timeout -k 10 1200 run-clang-tidy-19 -quiet \
+    -j "$JOBS" -p build/dev "-warnings-as-errors=*" "${patterns[@]}"
+}
