@@ -35,24 +35,40 @@ ES_INLINE void* ip_header(void* ctx, const int hook, const struct es_packet* pac
 }
 
 /** Writes the traffic class and, for IPv4, corrects the header checksum (RFC 1624). */
-ES_INLINE void act_mark(void* ctx, const int hook, const struct es_packet* packet) {
+ES_INLINE int act_mark(void* ctx, const int hook, const struct es_packet* packet) {
   __u8 old = packet->traffic_class;
   __u8 fresh =
       packet->reason == ES_REASON_marked_ce ? old | ES_ECN_CE : (__u8)(ES_DSCP_LE << 2) | (old & 3);
   void* end;
   if (packet->family == 4) {
     struct iphdr* ip = ip_header(ctx, hook, packet, sizeof(*ip), &end);
-    if (!ip) return;
+    if (!ip) return 0;
     /* The changed byte is the low one of a big-endian word. */
     __u32 sum = (__u32)(__u16)~ES_NTOHS(ip->check) + (__u16) ~(__u16)old + fresh;
     ip->tos = fresh;
     ip->check = ES_HTONS((__u16)~checksum_fold(sum));
   } else {
     struct ipv6hdr* ip = ip_header(ctx, hook, packet, sizeof(*ip), &end);
-    if (!ip) return;
+    if (!ip) return 0;
     ip->priority = fresh >> 4;
     ip->flow_lbl[0] = (__u8)((fresh << 4) | (ip->flow_lbl[0] & 0x0f));
   }
+  return 0;
+}
+
+ES_SUBPROGRAM int act_mark_xdp(struct xdp_md* ctx, const struct es_packet* packet) {
+  return act_mark(ctx, ES_HOOK_XDP, packet);
+}
+
+ES_SUBPROGRAM int act_mark_tc(struct __sk_buff* ctx, const struct es_packet* packet) {
+  return act_mark(ctx, ES_HOOK_TC, packet);
+}
+
+ES_INLINE void hook_mark(void* ctx, const int hook, const struct es_packet* packet) {
+  if (hook == ES_HOOK_XDP)
+    act_mark_xdp(ctx, packet);
+  else
+    act_mark_tc(ctx, packet);
 }
 
 /* --- reject ------------------------------------------------------------------------------- */

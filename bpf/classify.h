@@ -14,7 +14,7 @@
 /** First rule whose masked bytes match; default_lane when none does or the payload is too short. */
 ES_INLINE __u8 classify_match(struct es_cursor cursor, const struct es_packet* packet,
                               const struct es_plan_endpoint* endpoint) {
-  for (__u32 i = 0; i < ES_MATCH_RULES; i++) {
+  ES_ROLLED for (__u32 i = 0; i < ES_MATCH_RULES; i++) {
     const struct es_match_rule* rule = &endpoint->classifier.match[i];
     __u32 offset = rule->offset & 0xff;
     __u8* bytes = cursor.pos + offset;

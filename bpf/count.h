@@ -6,6 +6,7 @@
 #ifndef EDGESHED_BPF_COUNT_H
 #define EDGESHED_BPF_COUNT_H
 
+#include "bpf/decide.h"
 #include "bpf/packet.h"
 #include "bpf/side.h"
 #include "bpf/tables.h"
@@ -16,18 +17,16 @@ ES_INLINE __u64 count_seen(struct es_endpoint_counters* count, const struct es_p
   return count->seen[packet->direction & 1]++;
 }
 
-/** A sampled event: one in event_sample_mask + 1 sheds of this CPU and endpoint. */
-ES_INLINE void count_event(struct es_endpoint_counters* count, const struct es_packet* packet,
-                           const struct es_control* control, __u64 jiffies) {
-  __u32 mask = ES_READ(control->event_sample_mask);
-  if (ES_LIKELY(++count->scratch.events & mask)) return;
+/** Writes a sampled event into the ring; dropped silently when the ring is full. */
+ES_SUBPROGRAM int emit_event(const struct es_packet* packet, __u64 jiffies, __u32 generation,
+                             __u32 sampled_of) {
   struct es_event* event = bpf_ringbuf_reserve(&es_events, sizeof(*event), 0);
-  if (!event) return;
+  if (!event) return 0;
   __builtin_memset(event, 0, sizeof(*event));
   event->jiffies = jiffies;
   event->remote = packet->remote;
-  event->generation = count->scratch.generation;
-  event->sampled_of = mask + 1;
+  event->generation = generation;
+  event->sampled_of = sampled_of;
   event->ip_bytes = packet->ip_bytes;
   event->room = packet->room;
   event->stream = packet->stream;
@@ -38,6 +37,15 @@ ES_INLINE void count_event(struct es_endpoint_counters* count, const struct es_p
   event->reason = packet->reason;
   event->priority = packet->priority;
   bpf_ringbuf_submit(event, 0);
+  return 0;
+}
+
+/** One in event_sample_mask + 1 sheds of this CPU and endpoint becomes an event. */
+ES_INLINE void count_event(struct es_endpoint_counters* count, const struct es_packet* packet,
+                           const struct es_control* control, const struct es_moment* moment) {
+  __u32 mask = ES_READ(control->event_sample_mask);
+  if (ES_UNLIKELY(!(++count->scratch.events & mask)))
+    emit_event(packet, moment->jiffies, moment->generation, mask + 1);
 }
 
 /** Counts into the room's ledger what the table decided. */

@@ -94,7 +94,9 @@ ES_INLINE __u8 contract_judge(struct es_packet* packet, struct es_flow_state* st
   __u32 now = (__u32)moment->jiffies << ES_DEBT_TICK_BITS;
   __u32 tier = packet->tier;
   for (int attempt = 0; attempt < 2; attempt++) {
-    if (tier >= ES_TIERS) tier = ES_TIER_best_effort;
+    ES_OPAQUE(tier);
+    tier &= 3;
+    if (tier >= ES_TIERS) return ES_REASON_no_record;
     const struct es_limit limit = row->limit[packet->direction & 1][tier];
     if (ES_READ(row->generation) != moment->generation) return ES_REASON_torn_plan;
     if (contract_charge(&state->contract[tier], &limit, packet->segments, packet->ip_bytes, now))

@@ -14,10 +14,10 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-/** Passes a packet that no endpoint decides, counted in the host's row. */
-ES_INLINE int pass_uncounted_by_endpoint(struct es_packet* packet, const int hook, __u8 reason) {
+/** Counts a packet that no endpoint decides in the host's row; it passes. */
+ES_SUBPROGRAM int count_host(struct es_packet* packet, __u32 reason) {
   packet->row = ES_ROW_UNCLASSIFIED;
-  packet->reason = reason;
+  packet->reason = (__u8)reason;
   packet->verdict = ES_VERDICT_pass;
   packet->shadowed = ES_UNDECIDED;
   struct es_endpoint_counters* host = table_count_endpoint(0);
@@ -25,21 +25,32 @@ ES_INLINE int pass_uncounted_by_endpoint(struct es_packet* packet, const int hoo
     count_seen(host, packet);
     count_verdict(host, packet);
   }
-  return hook_return(hook, ES_VERDICT_pass);
+  return 0;
 }
 
-/** A later fragment: the fate of its first. */
-ES_INLINE int follow_fragment(void* ctx, const int hook, struct es_packet* packet,
-                              const struct es_control* control) {
-  if (!fragment_follow(packet, table_jiffies(control)))
-    return pass_uncounted_by_endpoint(packet, hook, ES_REASON_frag_unknown);
+/** A later fragment takes the fate of its first: 1 when that is known, and counted. */
+ES_SUBPROGRAM int follow_fragment(struct es_packet* packet) {
+  struct es_control* control = table_control();
+  if (!control || !fragment_follow(packet, table_jiffies(control))) return 0;
   packet->shadowed = ES_UNDECIDED;
-  if (packet->verdict == ES_VERDICT_mark) act_mark(ctx, hook, packet);
   struct es_endpoint_counters* count = table_count_endpoint(packet->endpoint);
   if (count) {
     count_seen(count, packet);
     count_verdict(count, packet);
   }
+  return 1;
+}
+
+/** Lets a packet go that no endpoint decides. */
+ES_INLINE int pass_unseen(const int hook, struct es_packet* packet, __u8 reason) {
+  count_host(packet, reason);
+  return hook_return(hook, ES_VERDICT_pass);
+}
+
+/** Lets a later fragment go the way of its first. */
+ES_INLINE int act_on_fragment(void* ctx, const int hook, struct es_packet* packet) {
+  if (!follow_fragment(packet)) return pass_unseen(hook, packet, ES_REASON_frag_unknown);
+  if (packet->verdict == ES_VERDICT_mark) hook_mark(ctx, hook, packet);
   return hook_return(hook, packet->verdict);
 }
 
@@ -88,15 +99,14 @@ ES_INLINE int shed(void* ctx, const int hook, const __u8 direction) {
   struct es_packet packet = {.direction = direction};
   struct es_control* control = table_control();
   if (!control) return hook_return(hook, ES_VERDICT_pass);
-  if (ES_UNLIKELY(ES_READ(control->bypass)))
-    return pass_uncounted_by_endpoint(&packet, hook, ES_REASON_bypass);
+  if (ES_UNLIKELY(ES_READ(control->bypass))) return pass_unseen(hook, &packet, ES_REASON_bypass);
 
   /* 1. parse, 2. flow */
   __u32 generation = ES_READ(control->generation);
   __u8 reason = (__u8)(hook == ES_HOOK_XDP ? es_locate_xdp(ctx, &packet, generation)
                                            : es_locate_tc(ctx, &packet, generation));
-  if (reason != ES_UNDECIDED) return pass_uncounted_by_endpoint(&packet, hook, reason);
-  if (packet.fragment == ES_FRAG_LATER) return follow_fragment(ctx, hook, &packet, control);
+  if (reason != ES_UNDECIDED) return pass_unseen(hook, &packet, reason);
+  if (packet.fragment == ES_FRAG_LATER) return act_on_fragment(ctx, hook, &packet);
   struct es_plan_endpoint* endpoint = table_plan_endpoint(generation, packet.endpoint);
   struct es_endpoint_counters* count = table_count_endpoint(packet.endpoint);
   if (!count || !endpoint) return hook_return(hook, ES_VERDICT_pass);
@@ -104,7 +114,7 @@ ES_INLINE int shed(void* ctx, const int hook, const __u8 direction) {
 
   /* 3. classify, 4. decide; once more when the plan changed meanwhile */
   struct es_moment moment = moment_now(control, generation);
-  for (int attempt = 0; attempt < 2; attempt++) {
+  ES_ROLLED for (int attempt = 0; attempt < 2; attempt++) {
     classify(ctx, hook, &packet, endpoint);
     reason = judge(&packet, endpoint, &moment, !(seen & (ES_SAMPLE_EVERY - 1)));
     if (ES_LIKELY(reason != ES_REASON_torn_plan)) break;
@@ -116,7 +126,7 @@ ES_INLINE int shed(void* ctx, const int hook, const __u8 direction) {
 
   /* 5. act */
   int sent = 0;
-  if (ES_UNLIKELY(packet.verdict == ES_VERDICT_mark)) act_mark(ctx, hook, &packet);
+  if (ES_UNLIKELY(packet.verdict == ES_VERDICT_mark)) hook_mark(ctx, hook, &packet);
   if (hook == ES_HOOK_XDP && ES_UNLIKELY(may_answer(&packet, endpoint))) {
     sent = es_act_reject(ctx, &packet, &moment, retry_after_10ms(endpoint));
     if (sent) packet.verdict = ES_VERDICT_reject;
@@ -128,7 +138,7 @@ ES_INLINE int shed(void* ctx, const int hook, const __u8 direction) {
   if (ES_UNLIKELY(packet.walk_error)) count->walk_errors[direction]++;
   count_verdict(count, &packet);
   if (packet.room != ES_NO_ROOM) count_room(&packet);
-  if (packet.verdict >= ES_VERDICT_drop) count_event(count, &packet, control, moment.jiffies);
+  if (packet.verdict >= ES_VERDICT_drop) count_event(count, &packet, control, &moment);
   return sent ? XDP_TX : hook_return(hook, packet.verdict);
 }
 

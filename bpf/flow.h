@@ -23,7 +23,7 @@ ES_INLINE __u8 flow_find(const struct es_wire* wire, struct es_packet* packet, _
   __u64 local_hi = in ? wire->dst_hi : wire->src_hi;
   __u64 local_lo = in ? wire->dst_lo : wire->src_lo;
   __u8 number = table_endpoint_of_port(ES_NTOHS(in ? wire->dst_port : wire->src_port));
-  for (__u32 i = 0; i < ES_SAME_PORT_MAX; i++) {
+  ES_ROLLED for (__u32 i = 0; i < ES_SAME_PORT_MAX; i++) {
     if (!number) break;
     struct es_plan_endpoint* row = table_plan_endpoint(generation, number);
     if (!row) break;

@@ -62,7 +62,7 @@ ES_INLINE int window_exceeds(const __u64* window, __u32 amount, __u32 limit,
 }
 
 ES_INLINE void window_add(__u64* window, __u32 amount, struct es_window_time time) {
-  for (int attempt = 0; attempt < ES_CAS_TRIES; attempt++) {
+  ES_ROLLED for (int attempt = 0; attempt < ES_CAS_TRIES; attempt++) {
     __u64 old = ES_READ(*window);
     __u64 rolled = window_roll(old, time);
     __u64 current = (rolled & ES_WINDOW_COUNT_MAX) + amount;
@@ -78,7 +78,7 @@ ES_INLINE struct es_stream_slot* stream_slot(struct es_stream_block* block, __u1
   __u32 id = (__u32)stream + 1;
   struct es_stream_slot* spare = 0;
   __u32 spare_id = 0;
-  for (__u32 i = 0; i < ES_STREAM_SLOTS; i++) {
+  ES_ROLLED for (__u32 i = 0; i < ES_STREAM_SLOTS; i++) {
     struct es_stream_slot* slot = &block->slot[i];
     __u32 holder = ES_READ(slot->stream_id);
     if (i >= usable) break;

@@ -32,7 +32,7 @@ ES_INLINE int contract_charge(__u64* debts, const struct es_limit* limit, __u32 
   __u32 packet_cost = packets * limit->packet_cost;
   __u32 byte_cost = (__u32)(((__u64)bytes * limit->byte_cost_q12 + 2048) >> 12);
   if (!limit->packet_cost && !limit->byte_cost_q12) return 1;
-  for (int attempt = 0; attempt < ES_CAS_TRIES; attempt++) {
+  ES_ROLLED for (int attempt = 0; attempt < ES_CAS_TRIES; attempt++) {
     __u64 old = ES_READ(*debts);
     __u32 by_packet = debt_clamp((__u32)old, now, limit->packet_burst) + packet_cost;
     __u32 by_byte = debt_clamp((__u32)(old >> 32), now, limit->byte_burst) + byte_cost;
@@ -78,7 +78,7 @@ ES_INLINE int level_charge(__u64* debt, const struct es_level* level, __u64 cost
   __u64 clock = level_now(level, jiffies);
   __u64 limit = clock + level->burst;
   if (!level->burst) return 1;
-  for (int attempt = 0; attempt < ES_CAS_TRIES; attempt++) {
+  ES_ROLLED for (int attempt = 0; attempt < ES_CAS_TRIES; attempt++) {
     __u64 old = ES_READ(*debt);
     __u64 owed = old > clock ? old : clock;
     if (owed > limit) owed = limit;

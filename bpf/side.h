@@ -29,6 +29,14 @@
 #define ES_CAS(pointer, old_value, new_value) \
   (__sync_val_compare_and_swap(pointer, old_value, new_value) == (old_value))
 
+/* A loop whose body is rarely repeated: unrolled it only fills the instruction cache. */
+#define ES_ROLLED _Pragma(ES_ROLLED_PRAGMA)
+#ifdef __clang__
+#define ES_ROLLED_PRAGMA "clang loop unroll(disable)"
+#else
+#define ES_ROLLED_PRAGMA "GCC unroll 1"
+#endif
+
 /* Hides a value's origin from the compiler, so that the bound check that follows reaches the
  * verifier instead of being optimised away. */
 #define ES_OPAQUE(x) __asm__ volatile("" : "+r"(x))

@@ -35,7 +35,7 @@ ES_INLINE int bucket_find(__u32 index, const struct es_place* place, const struc
   if (!bucket) return 0;
   __u64 tags = ES_READ(bucket->tags);
   __u64 matches = tags_matching(tags, place->tag);
-  for (int tried = 0; tried < (int)ES_BUCKET_SLOTS; tried++) {
+  ES_ROLLED for (int tried = 0; tried < (int)ES_BUCKET_SLOTS; tried++) {
     if (ES_LIKELY(!matches)) return 0;
     __u64 lowest = matches & -matches;
     /* lowest >> 7 is 2^(8 i); the product's top byte is i. */
@@ -68,9 +68,11 @@ ES_INLINE struct es_slot_hit slots_find(const struct es_key* key, __u8 quartiles
   __u64 hash = es_key_hash(key->addr_hi, key->addr_lo, es_port_endpoint(key->port, key->endpoint),
                            es_geometry_of().seed[0], es_geometry_of().seed[1]);
   struct es_place place = es_place_of(hash, buckets);
-  if (bucket_find(place.bucket[0], &place, key, quartiles, &hit)) return hit;
-  if (bucket_find(place.bucket[1], &place, key, quartiles, &hit)) return hit;
-  if (ES_UNLIKELY(stash_used)) bucket_find(buckets, &place, key, quartiles, &hit);
+  __u32 candidates = ES_UNLIKELY(stash_used) ? 3 : 2;
+  ES_ROLLED for (__u32 which = 0; which < candidates; which++) {
+    __u32 index = which == 0 ? place.bucket[0] : which == 1 ? place.bucket[1] : buckets;
+    if (bucket_find(index, &place, key, quartiles, &hit)) break;
+  }
   return hit;
 }
 

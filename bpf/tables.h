@@ -89,7 +89,9 @@ ES_INLINE struct es_control* table_control(void) { return ES_ROW(es_control, 0);
 /** Number of the first endpoint on a local port (host order); 0: not ours. */
 ES_INLINE __u8 table_endpoint_of_port(__u16 port) {
   struct es_ports_page* ports = ES_ROW(es_ports, 0);
-  return ports ? ES_READ(ports->endpoint[port]) : 0;
+  __u32 index = port;
+  ES_OPAQUE(index); /* kernel 6.1 does not know that a byte swap of 16 bits stays in 16 bits */
+  return ports ? ES_READ(ports->endpoint[index & (ES_PORTS - 1)]) : 0;
 }
 
 /* Plan rows: of the copy that belongs to `generation`. The caller compares row->generation. */
