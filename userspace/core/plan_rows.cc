@@ -1,0 +1,291 @@
+// Rows of a plan: rooms first, classes next, then endpoints, whose masks summarise both.
+#include "userspace/core/plan_rows.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+
+namespace edgeshed::core {
+namespace {
+
+constexpr uint8_t kAllLanes = 0xff;
+constexpr uint32_t kKeepOne = ES_KEEP_ALL;
+/// Retry-after of a refusal when no rung has a longer one: the hold of the controller.
+constexpr uint32_t kRetryAfterLeastMs = 1000;
+
+constexpr uint8_t bit(uint32_t lane) { return static_cast<uint8_t>(1u << lane); }
+
+/// What the contract classes mean for the masks, once for all endpoints: a connection of any class
+/// may turn up at any endpoint.
+struct ClassSummary {
+  /// [direction][tier of a lane]: some class has a limit on what that tier becomes under its cap.
+  bool limited[ES_DIRECTIONS][ES_TIERS] = {};
+  /// [direction][tier of a lane]: bit per tier that it may become under the cap of some class.
+  uint8_t reach[ES_DIRECTIONS][ES_TIERS] = {};
+};
+
+/// A cap binds what a remote claims; what the server sends keeps the tier of its lane.
+uint8_t capped_tier(uint32_t direction, uint8_t tier, uint8_t cap) {
+  return direction == ES_IN ? std::max(tier, cap) : tier;
+}
+
+/// What the rooms of one endpoint mean for its masks, per direction.
+struct RoomSummary {
+  uint8_t dropped_by_all = kAllLanes;
+  uint8_t touched_by_any = 0;        // lanes that a room sheds, thins or marks
+  bool tier_touched[ES_TIERS] = {};  // by a threshold or a level of any room
+  bool marked = false;               // by CE in any room
+  uint8_t threshold_least[kSheddableTiers] = {255, 255};
+  bool governed = false;
+};
+
+bool has_limit(const ContractRate& rate) { return rate.packets_per_s > 0 || rate.bytes_per_s > 0; }
+
+ClassSummary summarise_classes(const Model& model) {
+  ClassSummary summary;
+  for (const ContractClass& contract : model.classes) {
+    for (uint32_t direction = 0; direction < ES_DIRECTIONS; ++direction) {
+      for (uint8_t tier = 0; tier < ES_TIERS; ++tier) {
+        const uint8_t capped = capped_tier(direction, tier, contract.tier_cap);
+        summary.reach[direction][tier] |= bit(capped);
+        summary.limited[direction][tier] |= has_limit(contract.rate[direction][capped]);
+      }
+    }
+  }
+  return summary;
+}
+
+bool has_governor(const struct es_plan_room& room) {
+  return room.stream_cap != 0 || room.room_bytes_per_cpu != ~__u64{0} ||
+         room.stream_samples_per_s != 0 || room.stream_bytes_per_s != 0 ||
+         room.player_bytes_per_s != 0;
+}
+
+uint8_t lanes_touched(const struct es_room_rules& rules) {
+  uint8_t lanes = rules.drop_mask | rules.le_mask;
+  for (uint32_t lane = 0; lane < ES_LANES; ++lane) {
+    if (rules.keep_q16[lane] < ES_KEEP_ALL) lanes |= bit(lane);
+    if (lane >= kFirstThinLane && rules.min_interval_jiffies[lane - kFirstThinLane] != 0) {
+      lanes |= bit(lane);
+    }
+  }
+  return lanes;
+}
+
+RoomSummary summarise_rooms(const Endpoint& endpoint, const PlanRows& rows, uint32_t direction) {
+  RoomSummary summary;
+  for (const uint16_t number : endpoint.rooms) {
+    const struct es_plan_room& room = rows.rooms[number];
+    const struct es_room_rules& rules = room.rules[direction];
+    summary.dropped_by_all &= rules.drop_mask;
+    summary.touched_by_any |= lanes_touched(rules);
+    summary.governed |= has_governor(room);
+    summary.marked |= rules.ce_q8 != 0;
+    for (uint32_t tier = 0; tier < kSheddableTiers; ++tier) {
+      summary.tier_touched[tier + 1] |= rules.threshold[tier] != 0 || rules.level[tier].burst != 0;
+      summary.threshold_least[tier] =
+          std::min<uint8_t>(summary.threshold_least[tier], rules.threshold[tier]);
+    }
+  }
+  return summary;
+}
+
+void fill_rules(const LadderEffects& effects, const Room& room, uint32_t direction,
+                const PlanTiming& timing, struct es_room_rules& rules) {
+  rules.ce_q8 = static_cast<__u8>(std::lround(effects.ce_share * 255));
+  rules.max_gap_jiffies = jiffies_from_ms(effects.max_gap_ms, timing.hz);
+  std::fill(std::begin(rules.keep_q16), std::end(rules.keep_q16), ES_KEEP_ALL);
+  for (uint32_t i = 0; i < kThinLanes; ++i) {
+    const LaneEffect& lane = effects.lane[i];
+    const uint32_t number = kFirstThinLane + i;
+    if (lane.paused) rules.drop_mask |= bit(number);
+    if (lane.lower_effort) rules.le_mask |= bit(number);
+    // A keep of 0 would pause the lane, and lose its guaranteed gap: 2^-16 is the least that does
+    // not.
+    const auto keep = static_cast<uint32_t>(lane.keep[direction] * kKeepOne);
+    rules.keep_q16[number] = lane.paused ? 0 : std::clamp<uint32_t>(keep, 1, kKeepOne);
+    rules.min_interval_jiffies[i] = jiffies_from_ms(lane.min_interval_ms, timing.hz);
+  }
+  for (uint32_t tier = 0; tier < kSheddableTiers; ++tier) {
+    rules.threshold[tier] =
+        static_cast<__u8>(std::clamp(std::ceil(effects.threshold[tier]), 0.0, 255.0));
+    rules.level[tier] = level_of(room.level[direction][tier], timing.hz);
+  }
+}
+
+void fill_room(const Room& room, const ShardState& shard, const PlanTiming& timing,
+               const struct es_plan_room* previous, struct es_plan_room& row) {
+  struct es_plan_room next = {};
+  next.generation = 1;
+  next.stream_cap = room.stream_cap;
+  next.room_bytes_per_cpu =
+      room.room_bytes_per_s == 0 ? ~__u64{0} : allowance(room.room_bytes_per_s, timing);
+  next.stream_samples_per_s = room.stream_samples_per_s;
+  next.stream_bytes_per_s = room.stream_bytes_per_s;
+  next.player_bytes_per_s = room.player_bytes_per_s;
+  std::fill(std::begin(next.packet_cost), std::end(next.packet_cost), kPacketCost);
+  for (uint32_t direction = 0; direction < ES_DIRECTIONS; ++direction) {
+    struct es_room_rules& rules = next.rules[direction];
+    fill_rules(shard.effects, room, direction, timing, rules);
+    for (uint32_t tier = 0; tier < kSheddableTiers; ++tier) {
+      struct es_level before = {0, timing.now_jiffies, 0, 0};
+      if (previous != nullptr) before = previous->rules[direction].level[tier];
+      const struct es_level wanted = rules.level[tier];
+      rules.level[tier] = carry_level(before, wanted.rate_q16, wanted.burst, timing.now_jiffies);
+    }
+  }
+  row = next;  // last: `previous` may be this row
+}
+
+void fill_class(const ContractClass& contract, double factor, uint32_t hz,
+                struct es_plan_class& row) {
+  row = {};
+  row.generation = 1;
+  row.tier_cap = contract.tier_cap;
+  for (uint32_t direction = 0; direction < ES_DIRECTIONS; ++direction) {
+    for (uint32_t tier = 0; tier < ES_TIERS; ++tier) {
+      const double of_tier = tier == ES_TIER_critical ? 1 : factor;
+      row.limit[direction][tier] = contract_limit(contract.rate[direction][tier], of_tier, hz);
+    }
+  }
+}
+
+/// True when some packet of the lane might be shed, limited or marked after a look-up.
+bool needs_lookup(const Endpoint& endpoint, const ClassSummary& classes, const RoomSummary& rooms,
+                  uint32_t direction, uint8_t lane) {
+  const uint8_t tier = es_lane_tier(endpoint.lane_tiers, lane);
+  if (lane == ES_LANE_join && direction == ES_IN) return true;  // capped, and refused by rung 4
+  if (lane == ES_LANE_stream && rooms.governed) return true;
+  if (classes.limited[direction][tier]) return true;
+  // Critical that only a cap lowers may go without its CE mark: a mark is advice, a look-up costs.
+  if (tier != ES_TIER_critical && rooms.marked) return true;
+  // What the tier may become: under the caps of the classes, and for a stranger.
+  const uint8_t reach = classes.reach[direction][tier] |
+                        bit(capped_tier(direction, tier, endpoint.stranger_tier_cap));
+  if (reach == bit(ES_TIER_critical)) return false;
+  if ((rooms.touched_by_any & bit(lane)) != 0) return true;
+  for (uint8_t reached = ES_TIER_standard; reached < ES_TIERS; ++reached) {
+    if ((reach & bit(reached)) != 0 && rooms.tier_touched[reached]) return true;
+  }
+  return false;
+}
+
+void fill_masks(const Endpoint& endpoint, const ClassSummary& classes, const RoomSummary& rooms,
+                uint32_t direction, struct es_plan_endpoint& row) {
+  const bool sheds_unseen = endpoint.exempt_connections == 0;
+  for (uint8_t lane = 0; lane < ES_LANES; ++lane) {
+    const bool critical = es_lane_tier(endpoint.lane_tiers, lane) == ES_TIER_critical;
+    const bool dropped = (rooms.dropped_by_all & bit(lane)) != 0;
+    if (dropped && !critical && sheds_unseen) {
+      row.drop_mask[direction] |= bit(lane);
+    } else if (!needs_lookup(endpoint, classes, rooms, direction, lane)) {
+      row.pass_mask[direction] |= bit(lane);
+    }
+  }
+  for (uint32_t tier = 0; tier < kSheddableTiers; ++tier) {
+    // A contract is charged before the ladder sheds, so its packets must reach their record.
+    if (!sheds_unseen || classes.limited[direction][tier + 1]) continue;
+    // The slot does not know its class: only what holds under every cap may shed here.
+    uint8_t least = rooms.threshold_least[tier];
+    if ((classes.reach[direction][tier + 1] & bit(ES_TIER_best_effort)) != 0) {
+      least = std::min(least, rooms.threshold_least[kTierBestEffort]);
+    }
+    row.slot_quartiles[direction][tier] = least >> 6;
+  }
+}
+
+uint8_t endpoint_flags(const Model& model, const Endpoint& endpoint,
+                       std::span<const ShardState> shards) {
+  // A join is refused only when no room of the endpoint could take it.
+  const bool refuse = std::all_of(endpoint.rooms.begin(), endpoint.rooms.end(), [&](uint16_t room) {
+    return shards[model.rooms[room].shard].refuse_joins();
+  });
+  uint32_t flags = 0;
+  if (is_shadow(model.host, endpoint)) flags |= ES_EP_SHADOW;
+  if (endpoint.any_address) flags |= ES_EP_ANY_ADDRESS;
+  if (endpoint.crc) flags |= ES_EP_ENET_CRC;
+  if (endpoint.rejects) flags |= ES_EP_REJECTS;
+  if (refuse) flags |= ES_EP_REFUSE_JOINS;
+  return static_cast<uint8_t>(flags);
+}
+
+uint32_t retry_after_ms(const Model& model, const Endpoint& endpoint,
+                        std::span<const ShardState> shards) {
+  uint32_t longest_ms = kRetryAfterLeastMs;
+  for (const uint16_t room : endpoint.rooms) {
+    const ShardState& shard = shards[model.rooms[room].shard];
+    longest_ms = std::max(longest_ms, code_info(shard.code()).retry_after_ms);
+  }
+  return longest_ms;
+}
+
+void fill_endpoint(const Model& model, const Endpoint& endpoint, std::span<const ShardState> shards,
+                   const PlanTiming& timing, const ClassSummary& classes, PlanRows& rows) {
+  struct es_plan_endpoint& row = rows.endpoints[endpoint.number];
+  row = {};
+  row.generation = 1;
+  row.protocol = endpoint.protocol;
+  row.flags = endpoint_flags(model, endpoint, shards);
+  row.next_same_port = endpoint.next_same_port;
+  row.default_lane = endpoint.default_lane;
+  row.local_addr_hi = endpoint.address.hi;
+  row.local_addr_lo = endpoint.address.lo;
+  row.lane_tiers = endpoint.lane_tiers;
+  row.stranger_room = endpoint.stranger_room;
+  row.stranger_tier_cap = endpoint.stranger_tier_cap;
+  row.stranger_priority = endpoint.stranger_priority;
+  row.handshakes_per_cpu = static_cast<__u32>(allowance(endpoint.handshakes_per_s, timing));
+  row.retry_after_ms = retry_after_ms(model, endpoint, shards);
+  row.classifier = endpoint.classifier;
+  for (uint32_t direction = 0; direction < ES_DIRECTIONS; ++direction) {
+    fill_masks(endpoint, classes, summarise_rooms(endpoint, rows, direction), direction, row);
+  }
+}
+
+}  // namespace
+
+void fill_plan_rows(const Model& model, std::span<const ShardState> shards,
+                    const PlanTiming& timing, std::span<const struct es_plan_room> previous,
+                    PlanRows& rows) {
+  assert(shards.size() == model.shards.size());
+  assert(model.rooms.size() <= rows.rooms.size());
+  assert(model.classes.size() <= rows.classes.size());
+  assert(model.endpoints.size() < rows.endpoints.size());
+
+  for (size_t i = 0; i < rows.rooms.size(); ++i) {
+    if (i >= model.rooms.size()) {
+      rows.rooms[i] = {};
+      continue;
+    }
+    const bool known = i < previous.size() && previous[i].generation != 0;
+    fill_room(model.rooms[i], shards[model.rooms[i].shard], timing, known ? &previous[i] : nullptr,
+              rows.rooms[i]);
+  }
+
+  // Classes belong to no shard: any shard that sheds makes the stricter contract stand.
+  const bool shedding = std::any_of(shards.begin(), shards.end(),
+                                    [](const ShardState& shard) { return shard.load_rung > 0; });
+  const double factor = shedding ? kContractFactorShedding : kContractFactorCalm;
+  for (size_t i = 0; i < rows.classes.size(); ++i) {
+    if (i < model.classes.size()) {
+      fill_class(model.classes[i], factor, timing.hz, rows.classes[i]);
+    } else {
+      rows.classes[i] = {};
+    }
+  }
+
+  std::fill(rows.endpoints.begin(), rows.endpoints.end(), es_plan_endpoint{});
+  const ClassSummary classes = summarise_classes(model);
+  for (const Endpoint& endpoint : model.endpoints) {
+    fill_endpoint(model, endpoint, shards, timing, classes, rows);
+  }
+}
+
+void fill_ports_page(const Model& model, struct es_ports_page& page) {
+  page = {};
+  for (const Endpoint& endpoint : model.endpoints) {
+    page.endpoint[endpoint.port] = first_endpoint_of_port(model, endpoint.port);
+  }
+}
+
+}  // namespace edgeshed::core
