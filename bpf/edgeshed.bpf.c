@@ -33,6 +33,7 @@ ES_SUBPROGRAM int follow_fragment(struct es_packet* packet) {
   struct es_control* control = table_control();
   if (!control || !fragment_follow(packet, table_jiffies(control))) return 0;
   packet->shadowed = ES_UNDECIDED;
+  packet->ip_bytes = 0; /* charged with the first fragment, for the whole datagram */
   struct es_endpoint_counters* count = table_count_endpoint(packet->endpoint);
   if (count) {
     count_seen(count, packet);

@@ -194,7 +194,9 @@ ES_INLINE __u8 parse_udp(struct es_cursor* cursor, struct es_wire* wire, struct 
   struct udphdr* udp = cursor_take(cursor, sizeof(*udp));
   if (!udp) return ES_REASON_malformed_udp;
   __u32 length = ES_NTOHS(udp->len);
-  __u32 in_ip = packet->ip_bytes - (packet->l4_offset - packet->l3_offset);
+  __u32 before = packet->l4_offset - packet->l3_offset;
+  if (packet->ip_bytes < before + sizeof(*udp)) return ES_REASON_malformed_udp;
+  __u32 in_ip = packet->ip_bytes - before;
   wire->src_port = udp->source;
   wire->dst_port = udp->dest;
   if (length < sizeof(*udp)) return ES_REASON_malformed_udp;

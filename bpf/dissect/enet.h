@@ -50,6 +50,7 @@ struct es_enet_walk {
   __u8 acks;
   __u8 failed;
   __u8 done;
+  __u8 in_place; /* commands read in place */
 };
 
 /** Keeps the more valuable of two lanes. */
@@ -91,13 +92,16 @@ ES_INLINE void enet_command(struct es_enet_walk* walk, __u64 head) {
   }
   if (command == ES_ENET_RELIABLE) size += ES_NTOHS((__u16)(head >> 32));
   if ((ES_ENET_LENGTH_AT_6 >> command) & 1) size += ES_NTOHS((__u16)(head >> 48));
-  if (walk->offset + size > walk->end) walk->failed = 1;
+  if (walk->offset + size > walk->end) {
+    walk->failed = walk->done = 1;
+    return;
+  }
   walk->offset += size;
   if (command == ES_ENET_ACK)
     walk->acks = 1;
   else
     enet_offer(walk, enet_command_lane(walk, command, (__u8)(head >> 8)));
-  if (walk->failed || walk->offset == walk->end) walk->done = 1;
+  if (walk->offset == walk->end) walk->done = 1;
   if (walk->best_lane != ES_UNDECIDED &&
       es_lane_tier(walk->lane_tiers, walk->best_lane & 7) == ES_TIER_critical)
     walk->done = 1; /* nothing is more valuable */
@@ -107,8 +111,8 @@ ES_INLINE void enet_command(struct es_enet_walk* walk, __u64 head) {
 ES_INLINE long enet_command_copied(struct es_enet_walk* walk, const int hook) {
   __u64 head = 0;
   __u32 left = walk->end - walk->offset;
-  if (left < ES_ENET_COMMAND_HEAD ||
-      hook_load(walk->ctx, hook, walk->offset, &head, left < 8 ? ES_ENET_COMMAND_HEAD : 8))
+  __u32 length = left > sizeof(head) ? sizeof(head) : left; /* a last PING is only 4 bytes long */
+  if (left < ES_ENET_COMMAND_HEAD || hook_load(walk->ctx, hook, walk->offset, &head, length))
     walk->failed = walk->done = 1;
   else
     enet_command(walk, head);
@@ -134,13 +138,11 @@ ES_INLINE void enet_walk_linear(struct es_enet_walk* walk, struct es_cursor curs
       walk->failed = walk->done = 1;
       return;
     }
-    if (ES_LIKELY(cursor.pos + 8 <= cursor.end))
-      head = *(__u64*)cursor.pos;
-    else if (cursor.pos + 4 <= cursor.end)
-      head = *(__u32*)cursor.pos; /* a trailing PING is no longer than this */
-    else
-      return; /* not in the linear part: the copying walk goes on */
+    /* Too close to the end, or beyond the linear part: the copying walk goes on. */
+    if (cursor.pos + sizeof(head) > cursor.end) return;
+    head = *(__u64*)cursor.pos;
     enet_command(walk, head);
+    walk->in_place = (__u8)(i + 1);
     if (walk->done) return;
     size = walk->offset - before;
     ES_OPAQUE(size);
@@ -187,9 +189,9 @@ ES_INLINE __u8 dissect_enet(void* ctx, const int hook, struct es_packet* packet,
     enet_walk_linear(&walk, cursor);
   if (ES_UNLIKELY(!walk.done)) {
     if (hook == ES_HOOK_XDP)
-      bpf_loop(ES_ENET_COMMANDS_MAX, enet_step_xdp, &walk, 0);
+      bpf_loop(ES_ENET_COMMANDS_MAX - walk.in_place, enet_step_xdp, &walk, 0);
     else
-      bpf_loop(ES_ENET_COMMANDS_MAX, enet_step_tc, &walk, 0);
+      bpf_loop(ES_ENET_COMMANDS_MAX - walk.in_place, enet_step_tc, &walk, 0);
     if (!walk.done) walk.failed = 1; /* more commands than ENet allows */
   }
   packet->walk_error = walk.failed;
