@@ -41,6 +41,7 @@ TEST(Config, EmptyFileIsAllDefaults) {
   EXPECT_EQ(model.host.tick_hz, 60u);
   EXPECT_EQ(model.host.mode, core::Mode::unset);
   EXPECT_EQ(model.control.hold_s, 1);
+  EXPECT_EQ(model.control.next_hold_s, 0.25);
   EXPECT_EQ(model.classes.size(), 1u);
   EXPECT_EQ(model.classes[0].tier_cap, ES_TIER_critical);
   EXPECT_TRUE(model.endpoints.empty());

@@ -140,10 +140,10 @@ void read_host(Build& build) {
 void read_control(Build& build) {
   const toml::table* table = build.root.child("control");
   if (table == nullptr) return;
-  const Section section(
-      build.root.path(), *table, "[control]",
-      {"exit_ratio", "hold_s", "reentry_window_s", "hold_factor_max", "best_effort_ramp_per_s",
-       "standard_ramp_per_s", "report_timeout_s", "ce_pressure_low", "ce_pressure_high"});
+  const Section section(build.root.path(), *table, "[control]",
+                        {"exit_ratio", "hold_s", "next_hold_s", "reentry_window_s",
+                         "hold_factor_max", "best_effort_ramp_per_s", "standard_ramp_per_s",
+                         "report_timeout_s", "ce_pressure_low", "ce_pressure_high"});
   core::ControlConfig& control = build.model.control;
   const auto read = [&](const char* key, double& value) {
     value = section.number(key, value, 0, 600);
@@ -154,6 +154,7 @@ void read_control(Build& build) {
   };
   read("exit_ratio", control.exit_ratio);
   read("hold_s", control.hold_s);
+  read("next_hold_s", control.next_hold_s);
   read("reentry_window_s", control.reentry_window_s);
   read("hold_factor_max", control.hold_factor_max);
   read("best_effort_ramp_per_s", control.best_effort_ramp_per_s);

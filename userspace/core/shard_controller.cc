@@ -100,10 +100,13 @@ void ShardController::climb_load(ShardState& state, const ShardSignals& signals,
     return;
   }
   if (state.below_since_ns == 0) state.below_since_ns = now_ns;
-  if (seconds_between(state.below_since_ns, now_ns) < config_.hold_s * state.hold_factor) return;
+  // Below since the last fall: the calm that allowed that one goes on.
+  const bool goes_on = state.below_since_ns == state.last_fall_ns;
+  const double hold_s = (goes_on ? config_.next_hold_s : config_.hold_s) * state.hold_factor;
+  if (seconds_between(state.below_since_ns, now_ns) < hold_s) return;
   --state.load_rung;
   state.last_fall_ns = now_ns;
-  state.below_since_ns = now_ns;  // the next rung needs a hold of its own
+  state.below_since_ns = now_ns;
 }
 
 void ShardController::latch_rooms(ShardState& state, const ShardSignals& signals,

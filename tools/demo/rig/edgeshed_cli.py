@@ -27,7 +27,7 @@ PLACES_OF_COMMAND = {
     "connect": ("--socket",),
     "report": ("--socket",),
     "status": ("--socket", "--pin-dir"),
-    "dump": ("--pin-dir",),
+    "dump": ("--socket", "--pin-dir"),  # the socket only for names
 }
 DISPATCHER_DIR = pathlib.Path("/sys/fs/bpf/xdp")
 DISPATCHER_NOTE = "dispatchers"

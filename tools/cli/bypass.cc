@@ -1,0 +1,38 @@
+// edgeshed bypass: passes everything at once, or no longer. One word of the pinned control page, so
+// it needs no daemon and outlives one.
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+#include "tools/cli/commands.h"
+#include "userspace/kernel/map_set.h"
+
+namespace edgeshed::cli {
+namespace {
+
+int run_bypass(bool on, const Globals& globals) {
+  const auto maps = kernel::MapSet::from_pins(globals.pin_dir, kernel::Access::kReadWrite);
+  __atomic_store_n(&maps.control().bypass, on ? 1u : 0u, __ATOMIC_RELAXED);
+  fmt::print("bypass is {}: {}\n", on ? "on" : "off",
+             on ? "everything passes, counted as bypass" : "the plan decides");
+  return kOk;
+}
+
+}  // namespace
+
+void add_bypass(CLI::App& app, Context& context) {
+  auto state = std::make_shared<std::string>();
+  CLI::App* command =
+      add_command(app, "bypass", "Pass everything at once, with or without a daemon",
+                  "  edgeshed bypass on\n  edgeshed bypass off\n");
+  command->add_option("state", *state, "on or off")
+      ->required()
+      ->check(CLI::IsMember({"on", "off"}));
+  command->callback([state, &context] {
+    context.run = [state, &context] { return run_bypass(*state == "on", context.globals); };
+  });
+}
+
+}  // namespace edgeshed::cli

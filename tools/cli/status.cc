@@ -1,0 +1,221 @@
+// edgeshed status: what is shed, why, and what would release it. Counters and interfaces are read
+// from the kernel, also without a daemon; names, rungs and reasons are the daemon's.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <boost/json.hpp>
+#include <memory>
+#include <string>
+
+#include "tools/cli/client.h"
+#include "tools/cli/commands.h"
+#include "tools/cli/host_view.h"
+#include "tools/cli/table.h"
+#include "userspace/kernel/attach.h"
+#include "userspace/kernel/counters_reader.h"
+#include "userspace/kernel/pins.h"
+
+namespace edgeshed::cli {
+namespace json = boost::json;
+namespace {
+
+constexpr const char* kTierRowNames[kernel::kTierRows] = {"critical", "standard", "best_effort",
+                                                          "demoted", "other"};
+static_assert(kernel::kTierDemoted == 3 && kernel::kTierUnclassified == 4);
+
+/// Under traffic a row may be read in the middle of a packet: an inexact ledger is looked at again.
+constexpr int kLedgerReads = 5;
+
+json::array interfaces_json(const std::string& pin_dir) {
+  json::array interfaces;
+  for (const kernel::Attachment& one : kernel::attachments(pin_dir)) {
+    interfaces.push_back(json::object{{"dev", one.dev},
+                                      {"faces", kernel::faces_name(one.faces)},
+                                      {"mode", kernel::xdp_state_name(one.xdp)},
+                                      {"generic", one.xdp_generic},
+                                      {"egress", one.tc_program != 0},
+                                      {"current", one.of_pins},
+                                      {"why", one.fallback_reason}});
+  }
+  return interfaces;
+}
+
+json::object tiers_json(const kernel::TierTotals& totals, int direction) {
+  json::object tiers;
+  for (unsigned row = 0; row < kernel::kTierRows; ++row) {
+    const auto& packets = totals.packets[direction][row];
+    const std::uint64_t passed = packets[ES_VERDICT_pass];
+    const std::uint64_t marked = packets[ES_VERDICT_mark];
+    const std::uint64_t dropped = packets[ES_VERDICT_drop];
+    const std::uint64_t rejected = packets[ES_VERDICT_reject];
+    tiers[kTierRowNames[row]] = json::object{{"seen", passed + marked + dropped + rejected},
+                                             {"passed", passed},
+                                             {"marked", marked},
+                                             {"dropped", dropped},
+                                             {"rejected", rejected}};
+  }
+  return tiers;
+}
+
+bool read_exact(const kernel::CountersReader& counters, std::uint8_t number,
+                es_endpoint_counters& sum) {
+  for (int i = 0; i < kLedgerReads; ++i) {
+    counters.read_endpoint(number, sum);
+    if (kernel::check_ledger(sum).holds()) return true;
+  }
+  return false;
+}
+
+json::array endpoints_json(const HostView& view, bool& ledger_exact) {
+  const kernel::CountersReader counters(view.maps());
+  auto sum = std::make_unique<es_endpoint_counters>();
+  ledger_exact = read_exact(counters, 0, *sum);
+  json::array endpoints;
+  for (const std::uint8_t number : view.endpoints()) {
+    ledger_exact = read_exact(counters, number, *sum) && ledger_exact;
+    const es_plan_endpoint& row = view.endpoint(number);
+    kernel::TierTotals totals{};
+    kernel::aggregate_tiers(*sum, row.lane_tiers, totals);
+    endpoints.push_back(json::object{{"name", view.endpoint_name(number)},
+                                     {"number", number},
+                                     {"port", view.port_of(number)},
+                                     {"mode", mode_of(row)},
+                                     {"tiers", json::object{{"in", tiers_json(totals, ES_IN)},
+                                                            {"out", tiers_json(totals, ES_OUT)}}}});
+  }
+  return endpoints;
+}
+
+json::object collect(const Globals& globals) {
+  const bool attached = kernel::pins_exist(globals.pin_dir);
+  Reply reply = ask_daemon(globals.socket, daemon::StatusRequest{});
+  json::object daemon{{"running", reply.code == kOk}};
+  json::array shards;
+  if (reply.code == kOk) {
+    for (auto& member : reply.answer["daemon"].as_object()) {
+      daemon[member.key()] = std::move(member.value());
+    }
+    shards = std::move(reply.answer["shards"].as_array());
+  }
+  json::object status{{"attached", attached}};
+  bool ledger_exact = true;
+  json::array endpoints;
+  if (attached) {
+    const HostView view(globals);
+    const es_control& control = view.maps().control();
+    daemon["generation"] = view.generation();
+    daemon["expired"] = view.expired();
+    daemon["tick_hz"] = control.tick_rate_hz;
+    status["bypass"] = control.bypass != 0;
+    endpoints = endpoints_json(view, ledger_exact);
+  }
+  status["daemon"] = std::move(daemon);
+  status["interfaces"] = interfaces_json(globals.pin_dir);
+  status["shards"] = std::move(shards);
+  status["endpoints"] = std::move(endpoints);
+  status["ledger_exact"] = ledger_exact;
+  return status;
+}
+
+std::string text_of(const json::value& value) {
+  if (value.is_string()) return std::string(value.get_string());
+  return json::serialize(value);
+}
+
+void print_daemon(const json::object& status) {
+  if (!status.at("attached").as_bool()) {
+    fmt::print("{}\n", toned("not attached: edgeshed attach comes first", Tone::kWarn));
+    return;
+  }
+  const json::object& daemon = status.at("daemon").as_object();
+  const bool running = daemon.at("running").as_bool();
+  const bool expired = daemon.at("expired").as_bool();
+  fmt::print("daemon {}, plan generation {}{}, {} Hz\n",
+             toned(running ? "running" : "not running", running ? Tone::kGood : Tone::kBad),
+             text_of(daemon.at("generation")),
+             expired ? toned(" expired: tier shedding is open, contracts hold", Tone::kBad) : "",
+             text_of(daemon.at("tick_hz")));
+  if (status.at("bypass").as_bool()) {
+    fmt::print("{}\n", toned("bypass is on: everything passes", Tone::kWarn));
+  }
+}
+
+void print_interfaces(const json::object& status) {
+  Table table({"INTERFACE", "FACES", "XDP", "EGRESS", "WHY"});
+  for (const auto& one : status.at("interfaces").as_array()) {
+    const json::object& row = one.as_object();
+    table.add({text_of(row.at("dev")), text_of(row.at("faces")), text_of(row.at("mode")),
+               row.at("egress").as_bool() ? "yes" : "no", text_of(row.at("why"))});
+  }
+  table.print("no interface in this network namespace");
+}
+
+void print_shards(const json::object& status) {
+  Table table({"SHARD", "RUNG", "TICK RATIO", "WHY", "RELEASED BY", "SINCE S"});
+  for (const auto& one : status.at("shards").as_array()) {
+    const json::object& row = one.as_object();
+    const std::int64_t rung = row.at("rung").to_number<std::int64_t>();
+    table.add({text_of(row.at("name")), std::to_string(rung),
+               fmt::format("{:.2f}", row.at("tick_ratio").to_number<double>()),
+               text_of(row.at("why")), text_of(row.at("released_by")),
+               fmt::format("{:.1f}", row.at("since_ms").to_number<double>() / 1000)},
+              rung == 0 ? Tone::kPlain : (rung < 4 ? Tone::kWarn : Tone::kBad));
+  }
+  table.print("no shard known: the daemon does not run");
+}
+
+void print_endpoints(const json::object& status) {
+  Table table(
+      {"ENDPOINT", "MODE", "WAY", "TIER", "SEEN", "PASSED", "MARKED", "DROPPED", "REJECTED"});
+  for (const auto& one : status.at("endpoints").as_array()) {
+    const json::object& endpoint = one.as_object();
+    for (const auto& way : endpoint.at("tiers").as_object()) {
+      for (const auto& tier : way.value().as_object()) {
+        const json::object& row = tier.value().as_object();
+        if (row.at("seen").to_number<std::uint64_t>() == 0) continue;
+        table.add({text_of(endpoint.at("name")), text_of(endpoint.at("mode")),
+                   std::string(way.key()), std::string(tier.key()), text_of(row.at("seen")),
+                   text_of(row.at("passed")), text_of(row.at("marked")), text_of(row.at("dropped")),
+                   text_of(row.at("rejected"))});
+      }
+    }
+  }
+  table.print("no packet of an endpoint has been seen");
+  if (!status.at("ledger_exact").as_bool()) {
+    fmt::print("{}\n", toned("the ledger was read while packets passed: not exact", Tone::kDim));
+  }
+}
+
+int run_status(bool as_json, const Globals& globals) {
+  const json::object status = collect(globals);
+  if (as_json) {
+    fmt::print("{}\n", json::serialize(status));
+    return kOk;
+  }
+  print_daemon(status);
+  if (!status.at("attached").as_bool()) return kOk;
+  fmt::print("\n");
+  print_interfaces(status);
+  fmt::print("\n");
+  print_shards(status);
+  fmt::print("\n");
+  print_endpoints(status);
+  return kOk;
+}
+
+}  // namespace
+
+void add_status(CLI::App& app, Context& context) {
+  auto as_json = std::make_shared<bool>(false);
+  CLI::App* command =
+      add_command(app, "status", "What is shed, why, and what would release it",
+                  "  edgeshed status\n  edgeshed status --json | jq .shards\n"
+                  "seen = passed + marked + dropped + rejected; `demoted` is critical beyond its\n"
+                  "contract, `other` was decided before a lane was known.\n");
+  command->add_flag("--json", *as_json, "Print JSON");
+  command->callback([as_json, &context] {
+    context.run = [as_json, &context] { return run_status(*as_json, context.globals); };
+  });
+}
+
+}  // namespace edgeshed::cli

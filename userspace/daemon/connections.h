@@ -1,0 +1,74 @@
+// The connections that the daemon was told of: names to numbers, policies, stream blocks, and the
+// slot table's upkeep. Service thread only: it waits for grace periods.
+//
+// The single writer of the slot table. Of the control page it writes one word, `stash_used`, by way
+// of the SlotTable; every other word of it is the tick thread's or the CLI's.
+#ifndef EDGESHED_USERSPACE_DAEMON_CONNECTIONS_H_
+#define EDGESHED_USERSPACE_DAEMON_CONNECTIONS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "maps/connection.h"
+#include "userspace/core/model.h"
+#include "userspace/daemon/protocol.h"
+#include "userspace/kernel/slot_table.h"
+
+namespace edgeshed::daemon {
+
+/// Priority of a connection that nobody gave one: the middle.
+inline constexpr std::uint32_t kDefaultPriority = 128;
+
+class Connections {
+ public:
+  /// What a former daemon left.
+  struct Adopted {
+    std::size_t kept = 0;
+    std::size_t repaired = 0;  // slots that contradicted their record
+    std::size_t dropped = 0;   // of an endpoint, room or class that the configuration lacks
+  };
+
+  /// `streams`: blocks 0 to geometry.stream_blocks; 0 is nobody's. Everything outlives it.
+  Connections(const core::Model& model, const kernel::SlotTableMemory& memory,
+              std::span<es_stream_block> streams, kernel::Grace grace);
+
+  /// Takes over the table as it is, then adds the configuration's own connections. Call it first.
+  Adopted adopt();
+
+  /// Adds or changes one. Empty, or one line: what is wrong and what is allowed.
+  [[nodiscard]] std::string connect(const ConnectRequest& request);
+
+  /// Removes one. Empty, or one line.
+  [[nodiscard]] std::string disconnect(const DisconnectRequest& request);
+
+  /// Frees what was removed, after one grace period. Call it now and then.
+  void upkeep();
+
+  [[nodiscard]] std::size_t size() const { return table_.size(); }
+  [[nodiscard]] std::size_t capacity() const { return table_.capacity(); }
+
+ private:
+  [[nodiscard]] std::string insert(const es_key& key, const es_policy& policy);
+  [[nodiscard]] std::string read_key(const std::string& remote, const std::string& endpoint,
+                                     es_key& key) const;
+  [[nodiscard]] std::string read_policy(const ConnectRequest& request,
+                                        const core::Endpoint& endpoint, es_policy& policy) const;
+  [[nodiscard]] bool is_of_model(const es_connection& record) const;
+  [[nodiscard]] bool wants_streams(std::uint16_t room) const;
+  [[nodiscard]] std::uint32_t take_stream_block(std::uint16_t room);
+  void adopt_stream_block(std::uint32_t record, std::vector<bool>& used);
+
+  const core::Model& model_;
+  std::span<es_connection> records_;
+  std::span<es_stream_block> streams_;
+  kernel::SlotTable table_;
+  std::vector<std::uint32_t> free_blocks_;
+  std::vector<std::uint32_t> pending_blocks_;  // of removed connections, grace outstanding
+};
+
+}  // namespace edgeshed::daemon
+
+#endif

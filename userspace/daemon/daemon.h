@@ -1,0 +1,31 @@
+// edgeshedd from its options to its exit: what is opened, in which order, and who owns it.
+#ifndef EDGESHED_USERSPACE_DAEMON_DAEMON_H_
+#define EDGESHED_USERSPACE_DAEMON_DAEMON_H_
+
+#include <string>
+
+namespace edgeshed::daemon {
+
+struct DaemonOptions {
+  std::string config;
+  std::string pin_dir = "/sys/fs/bpf/edgeshed";
+  std::string socket = "/run/edgeshed/control.sock";
+  bool fifo = false;  // ask for SCHED_FIFO for the tick thread
+};
+
+/// Exit codes, as of the command line (tools/cli/cli.h).
+enum DaemonExit : int {
+  kStopped = 0,
+  kDaemonFailed = 1,
+  kBadConfig = 2,
+  kRefusedByOthers = 3,
+  kNoPrivilege = 4,
+};
+
+/// Runs until SIGTERM or SIGINT, and leaves everything attached. Returns a DaemonExit; every
+/// failure has been logged in one line by then.
+int run_daemon(const DaemonOptions& options);
+
+}  // namespace edgeshed::daemon
+
+#endif

@@ -1,0 +1,30 @@
+// edgeshedd: the command line of the daemon.
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "userspace/daemon/daemon.h"
+
+int main(int argc, char** argv) {
+  edgeshed::daemon::DaemonOptions options;
+  CLI::App app("edgeshedd: decides per tick what the packet path may shed", "edgeshedd");
+  app.add_option("--config", options.config, "The configuration, TOML")->required();
+  app.add_option("--pin-dir", options.pin_dir, "Folder of the pinned maps")->capture_default_str();
+  app.add_option("--socket", options.socket, "The control socket to listen on")
+      ->capture_default_str();
+  app.add_flag("--fifo", options.fifo, "Run the tick thread SCHED_FIFO");
+  app.footer(
+      "Runs in the foreground and logs to standard error. First: edgeshed attach.\n"
+      "SIGTERM and SIGINT stop it and leave everything attached.\n"
+      "Exit codes: 0 stopped, 1 failed, 2 usage or configuration, 3 refused because of\n"
+      "            another daemon, 4 no privilege");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : edgeshed::daemon::kBadConfig;
+  }
+  spdlog::set_default_logger(spdlog::stderr_color_mt("edgeshedd"));
+  return edgeshed::daemon::run_daemon(options);
+}

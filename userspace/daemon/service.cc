@@ -1,0 +1,146 @@
+#include "userspace/daemon/service.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <exception>
+#include <utility>
+#include <variant>
+
+#include "userspace/core/codes.h"
+
+namespace edgeshed::daemon {
+namespace json = boost::json;
+
+Answer Service::handle(std::string_view message) {
+  const auto parsed = parse_request(message);
+  if (const auto* refusal = std::get_if<Refusal>(&parsed)) return refuse(*refusal);
+  json::object more;
+  std::string error;
+  try {
+    error = std::visit([&](const auto& request) { return act(request, more); },
+                       std::get<Request>(parsed));
+  } catch (const std::exception& failure) {
+    // A grace period that the kernel refused: the message failed, the daemon goes on.
+    error = failure.what();
+    spdlog::error("control socket: {}", error);
+  }
+  if (!error.empty()) return {error_answer(error), false};
+  return {ok_answer(std::move(more)), false};
+}
+
+Answer Service::refuse(const Refusal& refusal) {
+  if (refusal.malformed) {
+    ++figures_.messages_malformed;
+  } else {
+    ++figures_.reports_refused;
+  }
+  return {error_answer(refusal.error), refusal.malformed};
+}
+
+std::string Service::find_shard(const std::string& name, std::uint32_t& shard) const {
+  const int found = core::find_shard(*edges_.model, name);
+  if (found >= 0) {
+    shard = static_cast<std::uint32_t>(found);
+    return {};
+  }
+  std::string names;
+  for (const core::Shard& one : edges_.model->shards) {
+    if (names.size() > 200) break;
+    names += (names.empty() ? "" : ", ") + one.name;
+  }
+  return fmt::format("unknown shard \"{}\"; configured: {}", name, names);
+}
+
+std::string Service::send(const Command& command) {
+  if (edges_.commands->try_push(command)) return {};
+  ++figures_.commands_lost;
+  return "the daemon is busy: its queue of commands is full; send again";
+}
+
+std::string Service::act(const ReportRequest& request, More&) {
+  ShardReport report;
+  if (std::string error = find_shard(request.shard, report.shard); !error.empty()) {
+    ++figures_.reports_refused;
+    return error;
+  }
+  report.tick_p99_ms = request.tick_p99_ms;
+  report.running_tick_age_ms = request.running_tick_age_ms;
+  report.ring_occupancy = request.ring;
+  report.rooms = request.rooms.value_or(kRoomsUnchanged);
+  report.at_ns = edges_.now_ns();
+  std::string error = send(report);
+  if (error.empty()) ++figures_.reports;
+  return error;
+}
+
+std::string Service::act(const OverrideRequest& request, More&) {
+  RungOverride override;
+  if (std::string error = find_shard(request.shard, override.shard); !error.empty()) return error;
+  override.rung = static_cast<std::uint8_t>(request.rung);
+  if (request.for_s > 0) {
+    override.until_ns = edges_.now_ns() + static_cast<std::uint64_t>(request.for_s * 1e9);
+  }
+  return send(override);
+}
+
+std::string Service::act(const ConnectRequest& request, More&) {
+  return edges_.connections->connect(request);
+}
+
+std::string Service::act(const DisconnectRequest& request, More&) {
+  return edges_.connections->disconnect(request);
+}
+
+std::string Service::act(const StatusRequest&, More& more) {
+  figures_.connections = edges_.connections->size();
+  figures_.connections_max = edges_.connections->capacity();
+  more = status_json(*edges_.model, edges_.snapshots->latest(), figures_, edges_.now_ns());
+  return {};
+}
+
+std::string Service::act(const EventsRequest&, More& more) {
+  const EventTail& tail = edges_.snapshots->latest().events;
+  more["count"] = tail.count;
+  more["events"] = events_json(tail);
+  return {};
+}
+
+std::string Service::act(const NamesRequest& request, More& more) {
+  json::array names;
+  const auto add = [&](const auto& list, std::size_t first) {
+    for (std::size_t i = first; i < list.size() && names.size() < kNamesPerAnswer; ++i) {
+      names.emplace_back(list[i].name);
+    }
+    more["total"] = list.size();
+  };
+  if (request.kind == "endpoint") {
+    add(edges_.model->endpoints, request.first);
+  } else if (request.kind == "room") {
+    add(edges_.model->rooms, request.first);
+  } else if (request.kind == "class") {
+    add(edges_.model->classes, request.first);
+  } else {
+    return fmt::format("unknown kind \"{}\"; allowed: endpoint, room, class", request.kind);
+  }
+  more["names"] = std::move(names);
+  return {};
+}
+
+void Service::upkeep() {
+  ShardChange entry;
+  while (edges_.changes->try_pop(entry)) {
+    const core::RungChange& change = entry.change;
+    spdlog::info("shard {}: rung {} -> {} ({}), {}; released by {} for {:.1f} s",
+                 edges_.model->shards[entry.shard].name, change.from, change.to,
+                 core::code_info(core::rung_code(change.to)).name, core::cause_text(change.cause),
+                 core::to_text(change.release), change.hold_s);
+  }
+  try {
+    edges_.connections->upkeep();
+  } catch (const std::exception& failure) {
+    spdlog::error("slot table: {}; removed connections are not freed yet", failure.what());
+  }
+}
+
+}  // namespace edgeshed::daemon

@@ -1,0 +1,54 @@
+// What a tick leaves behind for everybody else: immutable once published (triple_buffer.h).
+// Numbers only; names are the reader's, so that a tick copies no string.
+#ifndef EDGESHED_USERSPACE_DAEMON_SNAPSHOT_H_
+#define EDGESHED_USERSPACE_DAEMON_SNAPSHOT_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "maps/events.h"
+#include "maps/types.h"
+#include "userspace/core/shard_controller.h"
+#include "userspace/core/signals.h"
+#include "userspace/daemon/triple_buffer.h"
+
+namespace edgeshed::daemon {
+
+struct ShardView {
+  core::ShardState state;
+  core::ShardSignals signals;
+};
+
+struct EndpointView {
+  bool shadow = false;
+  std::array<std::uint64_t, ES_DIRECTIONS> seen{};    // packets, ever
+  std::array<double, ES_DIRECTIONS> packets_per_s{};  // over about the last second
+};
+
+/// The last sampled sheds, oldest first from `next` on.
+inline constexpr std::size_t kEventsKept = 64;
+struct EventTail {
+  std::array<es_event, kEventsKept> events{};
+  std::uint64_t count = 0;  // sampled events read, ever; the next one goes to count % kEventsKept
+};
+
+struct Snapshot {
+  std::uint64_t now_ns = 0;  // CLOCK_MONOTONIC when the tick began
+  std::uint64_t tick_count = 0;
+  std::uint64_t ticks_skipped = 0;
+  std::uint64_t late_max_ns = 0;      // latest wake-up of all ticks
+  std::uint64_t duration_max_ns = 0;  // longest tick
+  std::uint64_t changes_unlogged = 0;
+  std::uint32_t generation = 0;
+  std::vector<ShardView> shards;        // index as in Model::shards
+  std::vector<EndpointView> endpoints;  // index: endpoint number - 1
+  EventTail events;
+};
+
+using SnapshotBox = TripleBuffer<Snapshot>;
+
+}  // namespace edgeshed::daemon
+
+#endif

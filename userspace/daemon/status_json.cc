@@ -1,0 +1,140 @@
+#include "userspace/daemon/status_json.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "maps/lanes.h"
+#include "maps/reasons.h"
+#include "userspace/core/codes.h"
+#include "userspace/core/shard_ladder.h"
+
+namespace edgeshed::daemon {
+namespace json = boost::json;
+namespace {
+
+constexpr std::uint64_t kNanosPerMilli = 1'000'000;
+
+constexpr const char* kReasonNames[] = {
+#define X(name, verdict, outcome, text) #name,
+    ES_REASON_LIST(X)
+#undef X
+};
+
+constexpr const char* kVerdictNames[] = {
+#define X(name) #name,
+    ES_VERDICT_LIST(X)
+#undef X
+};
+
+/// Three decimals: what follows is noise, and long for a reader.
+double rounded(double value) { return std::round(value * 1000) / 1000; }
+
+/// The ratio that the rung follows.
+double acting_tick_ratio(const core::ShardSignals& signals) {
+  const double tick_ms = std::max(signals.tick_p99_ms, signals.running_tick_age_ms);
+  return std::max(core::tick_ratio(tick_ms, signals.frame_budget_ms), signals.offered_cost_ratio);
+}
+
+json::object shard_json(const core::Shard& shard, const ShardView& view, std::uint64_t now_ns) {
+  const core::ShardState& state = view.state;
+  const std::uint64_t since_ns = now_ns - std::min(now_ns, state.since_ns);
+  json::object object{{"name", shard.name},
+                      {"rung", state.rung},
+                      {"code", core::code_info(state.code()).name},
+                      {"tick_ratio", rounded(acting_tick_ratio(view.signals))},
+                      {"ring", rounded(view.signals.ring_occupancy)},
+                      {"rooms", view.signals.room_count},
+                      {"pressure", rounded(state.pressure)},
+                      {"why", core::cause_name(state.cause)},
+                      {"why_text", core::cause_text(state.cause)},
+                      {"released_by", core::to_text(state.release)},
+                      {"since_ms", since_ns / kNanosPerMilli},
+                      {"report", core::report_state_name(state.report)},
+                      {"changes", state.changes},
+                      {"overridden", state.overridden}};
+  if (state.overridden && state.override_until_ns > now_ns) {
+    object["released_by"] = fmt::format("the override's end in {} s",
+                                        (state.override_until_ns - now_ns) / 1'000'000'000 + 1);
+  }
+  return object;
+}
+
+json::object endpoint_json(const core::Endpoint& endpoint, const EndpointView& view) {
+  return {
+      {"number", endpoint.number},
+      {"name", endpoint.name},
+      {"address", endpoint.any_address ? "any" : core::address_text(endpoint.address)},
+      {"port", endpoint.port},
+      {"protocol", core::protocol_name(endpoint.protocol)},
+      {"mode", view.shadow ? "shadow" : "enforce"},
+      {"packets_per_s",
+       {{"in", rounded(view.packets_per_s[ES_IN])}, {"out", rounded(view.packets_per_s[ES_OUT])}}}};
+}
+
+std::string row_name(std::uint8_t row) {
+  if (row < ES_LANES) return core::lane_name(row);
+  return row == ES_ROW_DEMOTED ? "demoted" : "unclassified";
+}
+
+}  // namespace
+
+json::object status_json(const core::Model& model, const Snapshot& snapshot,
+                         const ServiceFigures& figures, std::uint64_t now_ns) {
+  json::array shards;
+  for (std::size_t i = 0; i < model.shards.size(); ++i) {
+    shards.push_back(shard_json(model.shards[i], snapshot.shards[i], now_ns));
+  }
+  json::array endpoints;
+  for (std::size_t i = 0; i < model.endpoints.size(); ++i) {
+    endpoints.push_back(endpoint_json(model.endpoints[i], snapshot.endpoints[i]));
+  }
+  json::object daemon{{"generation", snapshot.generation},
+                      {"tick_hz", model.host.tick_hz},
+                      {"ticks", snapshot.tick_count},
+                      {"ticks_skipped", snapshot.ticks_skipped},
+                      {"late_us_max", snapshot.late_max_ns / 1000},
+                      {"tick_us_max", snapshot.duration_max_ns / 1000},
+                      {"events", snapshot.events.count},
+                      {"reports", figures.reports},
+                      {"reports_refused", figures.reports_refused},
+                      {"messages_malformed", figures.messages_malformed},
+                      {"commands_lost", figures.commands_lost},
+                      {"changes_unlogged", snapshot.changes_unlogged},
+                      {"connections", figures.connections},
+                      {"connections_max", figures.connections_max}};
+  return {{"daemon", std::move(daemon)},
+          {"shards", std::move(shards)},
+          {"endpoints", std::move(endpoints)}};
+}
+
+json::object event_json(const es_event& event) {
+  json::object object{{"jiffies", event.jiffies},
+                      {"generation", event.generation},
+                      {"endpoint", event.remote.endpoint},
+                      {"remote", core::remote_text(event.remote)},
+                      {"direction", event.direction == ES_IN ? "in" : "out"},
+                      {"lane", row_name(event.row)},
+                      {"tier", core::tier_name(event.tier)},
+                      {"reason", event.reason < ES_REASONS ? kReasonNames[event.reason] : "?"},
+                      {"verdict", event.verdict < ES_VERDICTS ? kVerdictNames[event.verdict] : "?"},
+                      {"priority", event.priority},
+                      {"ip_bytes", event.ip_bytes},
+                      {"stream", event.stream},
+                      {"sampled_of", event.sampled_of}};
+  if (event.room != 65535) object["room"] = event.room;
+  return object;
+}
+
+json::array events_json(const EventTail& tail) {
+  json::array events;
+  const std::uint64_t first = tail.count - std::min<std::uint64_t>(tail.count, kEventsKept);
+  for (std::uint64_t i = first; i < tail.count; ++i) {
+    events.push_back(event_json(tail.events[i % kEventsKept]));
+  }
+  return events;
+}
+
+}  // namespace edgeshed::daemon

@@ -1,0 +1,39 @@
+// Snapshots as JSON: the daemon's half of `edgeshed status` and `edgeshed dump events`.
+// Reads only what it is given.
+#ifndef EDGESHED_USERSPACE_DAEMON_STATUS_JSON_H_
+#define EDGESHED_USERSPACE_DAEMON_STATUS_JSON_H_
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <cstdint>
+
+#include "maps/control.h"
+#include "maps/events.h"
+#include "userspace/core/model.h"
+#include "userspace/daemon/snapshot.h"
+
+namespace edgeshed::daemon {
+
+/// What the service thread counts.
+struct ServiceFigures {
+  std::uint64_t reports = 0;
+  std::uint64_t reports_refused = 0;  // impossible values, unknown shards
+  std::uint64_t messages_malformed = 0;
+  std::uint64_t commands_lost = 0;  // the queue to the tick thread was full
+  std::size_t connections = 0;
+  std::size_t connections_max = 0;
+};
+
+/// {"daemon":{...},"shards":[...],"endpoints":[...]}.
+[[nodiscard]] boost::json::object status_json(const core::Model& model, const Snapshot& snapshot,
+                                              const ServiceFigures& figures, std::uint64_t now_ns);
+
+/// One sampled shed. Names are numbers here: the reader has the names.
+[[nodiscard]] boost::json::object event_json(const es_event& event);
+
+/// The kept events, oldest first.
+[[nodiscard]] boost::json::array events_json(const EventTail& tail);
+
+}  // namespace edgeshed::daemon
+
+#endif

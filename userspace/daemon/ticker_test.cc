@@ -1,0 +1,230 @@
+// Ticks and connections over plain memory: what a report does to the published rows, how long a
+// plan is valid, what a restart keeps.
+#include "userspace/daemon/ticker.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "userspace/config/config.h"
+#include "userspace/core/error_type.h"
+#include "userspace/core/geometry.h"
+#include "userspace/daemon/connections.h"
+#include "userspace/daemon/service.h"
+#include "userspace/daemon/tick_thread.h"
+
+namespace edgeshed::daemon {
+namespace {
+
+constexpr char kConfig[] = R"(
+[host]
+connections_max = 64
+endpoints_max = 4
+rooms_max = 4
+classes_max = 4
+streams_max = 2
+[[shard]]
+name = "arena"
+frame_budget_ms = 20
+[[room]]
+name = "lobby"
+shard = "arena"
+stream_cap = 2
+[[endpoint]]
+name = "game"
+address = "any"
+port = 7777
+protocol = "opaque"
+rooms = ["lobby"]
+)";
+
+class TickerTest : public testing::Test {
+ protected:
+  TickerTest() {
+    control_ = std::make_unique<es_control>();
+    control_->geometry = core::derive_geometry(model_.host, 2, 250);
+    const es_geometry& g = control_->geometry;
+    endpoints_.resize(2 * g.endpoints);
+    rooms_.resize(2 * g.rooms);
+    classes_.resize(2 * g.classes);
+    counters_.resize(std::size_t{g.cpus} * g.endpoints);
+    buckets_.resize(g.buckets + 1);
+    records_.resize(g.connections);
+    records_out_.resize(g.connections);
+    streams_.resize(g.stream_blocks + 1);
+    start();
+  }
+
+  /// A daemon that starts on the same maps.
+  void start() {
+    box_ = std::make_unique<SnapshotBox>(Ticker::empty_snapshot(model_));
+    TickerEdges edges;
+    edges.plan = {control_.get(), endpoints_, rooms_, classes_};
+    edges.endpoint_counters = counters_;
+    edges.jiffies = [this] { return now_ns_ / 4'000'000; };
+    edges.commands = &commands_;
+    edges.changes = &changes_;
+    edges.snapshots = box_.get();
+    ticker_ = std::make_unique<Ticker>(model_, edges);
+    connections_ = std::make_unique<Connections>(
+        model_,
+        kernel::SlotTableMemory{buckets_, records_, records_out_, &control_->stash_used, {1, 2}},
+        streams_, [] {});
+    adopted_ = connections_->adopt();
+    service_ =
+        std::make_unique<Service>(ServiceEdges{&model_, connections_.get(), &commands_, &changes_,
+                                               box_.get(), [this] { return now_ns_; }});
+  }
+
+  void tick(int ticks = 1) {
+    for (int i = 0; i < ticks; ++i) {
+      now_ns_ += 16'666'667;
+      ticker_->tick(now_ns_, false, {});
+    }
+  }
+
+  std::string say(const Request& request) { return service_->handle(to_message(request)).text; }
+  const es_plan_room& live_room() const {
+    return rooms_[(control_->generation & 1) * control_->geometry.rooms];
+  }
+  const es_plan_endpoint& live_endpoint() const {
+    return endpoints_[(control_->generation & 1) * control_->geometry.endpoints + 1];
+  }
+
+  core::Model model_ = config::parse(kConfig, "test.toml");
+  std::unique_ptr<es_control> control_;
+  std::vector<es_plan_endpoint> endpoints_;
+  std::vector<es_plan_room> rooms_;
+  std::vector<es_plan_class> classes_;
+  std::vector<es_endpoint_counters> counters_;
+  std::vector<es_bucket> buckets_;
+  std::vector<es_connection> records_;
+  std::vector<es_flow_state> records_out_;
+  std::vector<es_stream_block> streams_;
+  CommandQueue commands_;
+  ChangeQueue changes_;
+  std::unique_ptr<SnapshotBox> box_;
+  std::unique_ptr<Ticker> ticker_;
+  std::unique_ptr<Connections> connections_;
+  std::unique_ptr<Service> service_;
+  Connections::Adopted adopted_;
+  std::uint64_t now_ns_ = 1'000'000'000;
+};
+
+TEST_F(TickerTest, ReportReachesTheRowsInOneTick) {
+  tick();
+  EXPECT_EQ(live_room().generation, control_->generation);
+  EXPECT_EQ(live_room().rules[ES_IN].keep_q16[ES_LANE_snapshot], ES_KEEP_ALL);
+  EXPECT_EQ(say(ReportRequest{"arena", 26, 0, 0, {}}), R"({"ok":true})");
+  tick();
+  EXPECT_EQ(box_->latest().shards[0].state.rung, 3);
+  EXPECT_NEAR(live_room().rules[ES_IN].keep_q16[ES_LANE_snapshot], 16384, 2);
+  ShardChange entry;
+  ASSERT_TRUE(changes_.try_pop(entry));
+  EXPECT_EQ(entry.change.to, 3);
+}
+
+TEST_F(TickerTest, RowsBeyondTheModelAreAbsent) {
+  tick(3);
+  EXPECT_EQ(live_endpoint().generation, control_->generation);
+  for (std::size_t i = 1; i < control_->geometry.rooms; ++i) {
+    EXPECT_EQ((&live_room())[i].generation, 0u);
+  }
+  EXPECT_EQ((&live_endpoint())[1].generation, 0u);
+}
+
+TEST_F(TickerTest, UnknownShardIsCountedAndChangesNothing) {
+  say(ReportRequest{"arena", 26, 0, 0, {}});
+  tick();
+  EXPECT_NE(say(ReportRequest{"nowhere", 1, 0, 0, {}}).find("configured: arena"),
+            std::string::npos);
+  tick();
+  EXPECT_EQ(box_->latest().shards[0].state.rung, 3);
+  EXPECT_EQ(service_->figures().reports_refused, 1u);
+}
+
+TEST_F(TickerTest, OverrideWinsAndExpires) {
+  say(OverrideRequest{"arena", 2, 0.1});
+  tick();
+  EXPECT_EQ(box_->latest().shards[0].state.rung, 2);
+  EXPECT_TRUE(box_->latest().shards[0].state.overridden);
+  tick(6 + 60 * 30);
+  EXPECT_EQ(box_->latest().shards[0].state.rung, 0);
+}
+
+TEST_F(TickerTest, PlanIsValidForFiveIntervalsOr150Ms) {
+  EXPECT_EQ(dead_man_jiffies(60, 250), 38u);   // 150 ms
+  EXPECT_EQ(dead_man_jiffies(10, 250), 125u);  // 500 ms
+  EXPECT_EQ(dead_man_jiffies(250, 1000), 150u);
+  tick();
+  EXPECT_EQ(control_->valid_until_jiffies, now_ns_ / 4'000'000 + 38);
+}
+
+TEST_F(TickerTest, DefaultModeFollowsTheControlPage) {
+  tick();
+  EXPECT_NE(live_endpoint().flags & ES_EP_SHADOW, 0);
+  control_->default_enforce = 1;
+  tick();
+  EXPECT_EQ(live_endpoint().flags & ES_EP_SHADOW, 0);
+}
+
+TEST_F(TickerTest, WritesNeitherBypassNorStash) {
+  control_->bypass = 1;
+  control_->stash_used = 3;
+  tick(3);
+  EXPECT_EQ(control_->bypass, 1u);
+  EXPECT_EQ(control_->stash_used, 3u);
+}
+
+TEST_F(TickerTest, RestartGoesOnFromTheGeneration) {
+  tick(5);
+  const std::uint32_t generation = control_->generation;
+  start();
+  tick();
+  EXPECT_EQ(control_->generation, generation + 1);
+  EXPECT_EQ(control_->tick_rate_hz, 60u);
+}
+
+TEST_F(TickerTest, ModelThatDoesNotFitIsRefused) {
+  control_->geometry.rooms = 0;
+  EXPECT_THROW(start(), Error);
+}
+
+TEST_F(TickerTest, ConnectionsSurviveARestart) {
+  EXPECT_EQ(say(ConnectRequest{"10.0.0.1:4000", "game", "", "", {}, {}}), R"({"ok":true})");
+  EXPECT_EQ(say(ConnectRequest{"10.0.0.2:4000", "game", "lobby", "", 7, 2.0}), R"({"ok":true})");
+  // Stream blocks: two, one per connection, and none for the third.
+  EXPECT_EQ(say(ConnectRequest{"10.0.0.3:4000", "game", "", "", {}, {}}), R"({"ok":true})");
+  start();
+  EXPECT_EQ(adopted_.kept, 3u);
+  EXPECT_EQ(connections_->size(), 3u);
+  EXPECT_EQ(say(DisconnectRequest{"10.0.0.1:4000", "game"}), R"({"ok":true})");
+  connections_->upkeep();
+  EXPECT_EQ(say(ConnectRequest{"10.0.0.4:4000", "game", "", "", {}, {}}), R"({"ok":true})");
+  std::vector<int> blocks(3);
+  for (const es_connection& record : records_) ++blocks[record.stream_block];
+  EXPECT_EQ(blocks[1], 1);
+  EXPECT_EQ(blocks[2], 1);
+}
+
+TEST_F(TickerTest, ConnectSaysWhatIsWrong) {
+  EXPECT_NE(say(ConnectRequest{"10.0.0.1", "game", "", "", {}, {}}).find("address and port"),
+            std::string::npos);
+  EXPECT_NE(say(ConnectRequest{"10.0.0.1:1", "gmae", "", "", {}, {}}).find("configured: game"),
+            std::string::npos);
+  EXPECT_NE(say(ConnectRequest{"10.0.0.1:1", "game", "attic", "", {}, {}}).find("no room"),
+            std::string::npos);
+  EXPECT_NE(say(DisconnectRequest{"10.0.0.1:1", "game"}).find("is no connection"),
+            std::string::npos);
+  for (int i = 1; i <= 65; ++i) {
+    const std::string answer =
+        say(ConnectRequest{"10.0.0.1:" + std::to_string(i), "game", "", "", {}, {}});
+    const bool full = answer.find("connections_max") != std::string::npos;
+    EXPECT_EQ(full, i == 65) << answer;
+  }
+}
+
+}  // namespace
+}  // namespace edgeshed::daemon

@@ -1,0 +1,31 @@
+// An owned file descriptor. Must not know what the descriptor is for.
+#pragma once
+
+#include <unistd.h>
+
+#include <utility>
+
+namespace edgeshed::kernel {
+
+/// Closes the descriptor when it goes; -1 is none. Movable only.
+class Fd {
+ public:
+  Fd() = default;
+  explicit Fd(int fd) : fd_(fd) {}
+  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Fd& operator=(Fd&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Fd() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+
+  int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+
+ private:
+  int fd_ = -1;
+};
+
+}  // namespace edgeshed::kernel
