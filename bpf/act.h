@@ -138,6 +138,8 @@ ES_INLINE void reject_ip_header(void* ip_start, const struct es_packet* packet) 
     struct ipv6hdr* ip = ip_start;
     swap_bytes(&ip->saddr, &ip->daddr, 16);
     ip->payload_len = ES_HTONS(ES_REJECT_UDP_BYTES);
+    ip->priority = 0;
+    ip->flow_lbl[0] &= 0x0f;
     ip->hop_limit = 64;
   }
 }
@@ -154,15 +156,19 @@ ES_INLINE void reject_payload(struct udphdr* udp, struct edgeshed_lane_header* h
   header->retry_after_10ms = ES_HTONS(retry_after_10ms);
 }
 
+/** Can this request hold its own answer? IPv4 with options and IPv6 with extension headers cannot:
+ * the answer would have to carry them back. */
+ES_INLINE int reject_fits(const struct es_packet* packet) {
+  __u32 ip_bytes = packet->family == 4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
+  return packet->l4_offset - packet->l3_offset == (int)ip_bytes &&
+         packet->payload_len >= EDGESHED_LANE_BYTES;
+}
+
 /** Turns a refused request into its own answer: 12 bytes of payload, never longer than it was.
- * IPv4 with options or IPv6 with extension headers is not answered. Returns 1 when ready to send.
- */
+ * Returns 1 when ready to send, 0 when the headers are not where they were parsed. */
 ES_INLINE int reject_build(struct xdp_md* ctx, const struct es_packet* packet,
                            __u16 retry_after_10ms) {
   void* end;
-  __u32 ip_bytes = packet->family == 4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
-  if (packet->l4_offset - packet->l3_offset != ip_bytes) return 0;
-  if (packet->payload_len < EDGESHED_LANE_BYTES) return 0;
   struct ethhdr* ethernet = (void*)(long)ctx->data;
   if ((void*)(ethernet + 1) > (void*)(long)ctx->data_end) return 0;
   if (packet->family == 4) {
@@ -193,6 +199,10 @@ ES_GLOBAL_SUBPROGRAM int es_act_reject(struct xdp_md* ctx, const struct es_packe
   struct es_endpoint_counters* count = table_count_endpoint(packet->endpoint);
   __u32 length = packet->l4_offset + ES_REJECT_UDP_BYTES;
   if (!count) return 0;
+  if (!reject_fits(packet)) {
+    count->not_rejected[1]++;
+    return 0;
+  }
   if (!reject_allowed(packet, connection ? &connection->in : 0, moment, &count->scratch) ||
       !reject_build(ctx, packet, (__u16)retry_after_10ms)) {
     count->not_rejected[0]++;

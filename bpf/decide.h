@@ -59,11 +59,14 @@ ES_INLINE int lane_rules_copy(const struct es_plan_room* room, __u8 direction, _
   return ES_READ(room->generation) == generation;
 }
 
-/** The ladder inside a room: lane, priority, minimum interval, thinning. */
+/** The ladder inside a room: lane, priority, minimum interval, thinning. What a rung does to lanes
+ * is meant for best-effort; standard is refused by priority, with a reason, wherever it travels. */
 ES_INLINE __u8 ladder_judge(const struct es_lane_rules* rules, const struct es_packet* packet,
                             struct es_thin* thin, __u64 jiffies) {
-  if (rules->paused) return ES_REASON_room_paused;
+  int best_effort = packet->tier == ES_TIER_best_effort;
+  if (best_effort && rules->paused) return ES_REASON_room_paused;
   if (packet->priority < rules->threshold) return ES_REASON_priority;
+  if (!best_effort) return ES_UNDECIDED;
   return thin_judge(thin, rules->thin, (__u16)jiffies);
 }
 
@@ -122,7 +125,9 @@ ES_INLINE __u8 fair_share_judge(const struct es_lane_rules* rules, const struct 
 /** The stream governor's word on a packet; ES_UNDECIDED: no stream, or accepted. */
 ES_INLINE __u8 govern_judge(const struct es_connection* connection, const struct es_packet* packet,
                             const struct es_plan_room* room, const struct es_moment* moment) {
-  if (ES_LIKELY(!packet->has_stream) || !connection->stream_block) return ES_UNDECIDED;
+  if (ES_LIKELY(!packet->has_stream) || packet->tier == ES_TIER_critical ||
+      !connection->stream_block)
+    return ES_UNDECIDED;
   struct es_govern_moment now = {.jiffies = moment->jiffies,
                                  .hz = es_geometry_of().hz,
                                  .generation = moment->generation,
@@ -245,7 +250,7 @@ ES_INLINE __u8 open_if_expired(__u8 reason, const struct es_moment* moment,
 /** Stage one: the endpoint's masks, flat in the number of connections. */
 ES_INLINE __u8 judge_lane(const struct es_packet* packet, __u8 drop_mask, __u8 pass_mask) {
   __u8 bit = (__u8)(1u << (packet->lane & 7));
-  if (packet->tier != ES_TIER_critical && (drop_mask & bit)) return ES_REASON_lane_paused;
+  if (packet->tier == ES_TIER_best_effort && (drop_mask & bit)) return ES_REASON_lane_paused;
   return pass_mask & bit ? ES_REASON_class_pass : ES_UNDECIDED;
 }
 

@@ -72,7 +72,8 @@ ES_INLINE void hook_charge(void* ctx, const int hook, struct es_packet* packet) 
 
 ES_INLINE int hook_return(const int hook, __u8 verdict) {
   if (hook == ES_HOOK_XDP) return verdict == ES_VERDICT_drop ? XDP_DROP : XDP_PASS;
-  return verdict == ES_VERDICT_drop ? TC_ACT_SHOT : TC_ACT_OK;
+  /* UNSPEC, not OK: filters of others behind this one still see what passes. */
+  return verdict == ES_VERDICT_drop ? TC_ACT_SHOT : TC_ACT_UNSPEC;
 }
 
 #endif

@@ -186,6 +186,7 @@ ES_INLINE __u8 parse_ipv6(void* ctx, const int hook, struct es_cursor* cursor, v
     __u8 reason = parse_extensions(ctx, hook, cursor, data, wire, packet, &next);
     if (reason != ES_UNDECIDED) return reason;
   }
+  if (packet->fragment == ES_FRAG_LATER) return ES_UNDECIDED; /* its first says what it is */
   return next == IPPROTO_UDP ? ES_UNDECIDED : ES_REASON_not_udp;
 }
 

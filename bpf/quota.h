@@ -17,28 +17,39 @@
 /* After this many lost races a packet is let through uncharged: fail open. */
 #define ES_CAS_TRIES 4
 
-/** Debt as compared: never behind the clock, never more than a burst ahead of it. The upper clamp
+/** How far a debt is ahead of the clock: never behind it, never more than a burst. The upper clamp
  * matters: a connection that changes class carries another contract's debt. */
-ES_INLINE __u32 debt_clamp(__u32 debt, __u32 now, __u32 burst) {
+ES_INLINE __u32 debt_ahead(__u32 debt, __u32 now, __u32 burst) {
   __s32 ahead = (__s32)(debt - now);
-  if (ahead < 0) return now;
-  return (__u32)ahead > burst ? now + burst : debt;
+  if (ahead < 0) return 0;
+  return (__u32)ahead > burst ? burst : (__u32)ahead;
+}
+
+ES_INLINE __u64 debts_pack(__u32 by_packet, __u32 by_byte) {
+  return ((__u64)by_byte << 32) | by_packet;
 }
 
 /** Charges packets and bytes to a contract. now is jiffies << 16 (32 bits).
- * Returns 1 when within the contract (and charged), 0 when over (and untouched). */
+ * Returns 1 when within the contract (and charged), 0 when over (and not charged). */
 ES_INLINE int contract_charge(__u64* debts, const struct es_limit* limit, __u32 packets,
                               __u32 bytes, __u32 now) {
-  __u32 packet_cost = packets * limit->packet_cost;
-  __u32 byte_cost = (__u32)(((__u64)bytes * limit->byte_cost_q12 + 2048) >> 12);
+  __u64 packet_cost = (__u64)packets * limit->packet_cost;
+  __u64 byte_cost = ((__u64)bytes * limit->byte_cost_q12 + 2048) >> 12;
   if (!limit->packet_cost && !limit->byte_cost_q12) return 1;
   ES_ROLLED for (int attempt = 0; attempt < ES_CAS_TRIES; attempt++) {
     __u64 old = ES_READ(*debts);
-    __u32 by_packet = debt_clamp((__u32)old, now, limit->packet_burst) + packet_cost;
-    __u32 by_byte = debt_clamp((__u32)(old >> 32), now, limit->byte_burst) + byte_cost;
-    if (limit->packet_cost && by_packet - now > limit->packet_burst) return 0;
-    if (limit->byte_cost_q12 && by_byte - now > limit->byte_burst) return 0;
-    if (ES_CAS(debts, old, ((__u64)by_byte << 32) | by_packet)) return 1;
+    __u32 by_packet = debt_ahead((__u32)old, now, limit->packet_burst);
+    __u32 by_byte = debt_ahead((__u32)(old >> 32), now, limit->byte_burst);
+    if ((limit->packet_cost && by_packet + packet_cost > limit->packet_burst) ||
+        (limit->byte_cost_q12 && by_byte + byte_cost > limit->byte_burst)) {
+      /* The clamp is kept, or the old contract's debt would have to run out first. */
+      __u64 clamped = debts_pack(now + by_packet, now + by_byte);
+      if (clamped != old) (void)ES_CAS(debts, old, clamped);
+      return 0;
+    }
+    if (ES_CAS(debts, old,
+               debts_pack(now + by_packet + (__u32)packet_cost, now + by_byte + (__u32)byte_cost)))
+      return 1;
   }
   return 1;
 }
@@ -48,7 +59,7 @@ ES_INLINE __u64 contract_refresh(__u64 debts, __u32 now, int idle) {
   __u32 by_packet = (__u32)debts, by_byte = (__u32)(debts >> 32);
   if (idle || (__s32)(by_packet - now) < 0) by_packet = now;
   if (idle || (__s32)(by_byte - now) < 0) by_byte = now;
-  return ((__u64)by_byte << 32) | by_packet;
+  return debts_pack(by_packet, by_byte);
 }
 
 /** Notes that a flow was seen. Twice in every ES_IDLE_RESET_JIFFIES its contract debts are pulled
@@ -82,7 +93,11 @@ ES_INLINE int level_charge(__u64* debt, const struct es_level* level, __u64 cost
     __u64 old = ES_READ(*debt);
     __u64 owed = old > clock ? old : clock;
     if (owed > limit) owed = limit;
-    if (owed + cost > limit) return 0;
+    if (owed + cost > limit) {
+      /* The clamp is kept: a debt on a former clock must not outlive it. */
+      if (owed < old) (void)ES_CAS(debt, old, owed);
+      return 0;
+    }
     if (ES_CAS(debt, old, owed + cost)) return 1;
   }
   return 1;

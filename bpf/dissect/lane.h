@@ -33,11 +33,11 @@ ES_INLINE __u8 dissect_lane(struct es_cursor cursor, struct es_packet* packet,
   __u8 claim = header->version_tier & 3;
   packet->sequence = header->sequence;
   packet->stream = ES_NTOHS(header->stream);
-  packet->has_stream = lane == ES_LANE_stream;
   if (flags & EDGESHED_LANE_JOIN) return ES_LANE_join;
   if (flags & EDGESHED_LANE_CLOSE) return ES_LANE_control;
   if (claim > es_lane_tier(endpoint->lane_tiers, lane))
     return claim == ES_TIER_standard ? ES_LANE_command : ES_LANE_cosmetic;
+  packet->has_stream = lane == ES_LANE_stream; /* a farewell or a handshake is no sample */
   return lane;
 }
 

@@ -158,8 +158,9 @@ TEST(PlanProperty, DropMaskIsWhatEveryRoomPauses) {
               std::all_of(endpoint.rooms.begin(), endpoint.rooms.end(), [&](uint16_t room) {
                 return (it.rows.rooms[room].rules[direction].drop_mask >> lane & 1) != 0;
               });
-          const bool critical = es_lane_tier(endpoint.lane_tiers, lane) == ES_TIER_critical;
-          const bool expected = paused && !critical && endpoint.exempt_connections == 0;
+          const uint8_t tier = es_lane_tier(endpoint.lane_tiers, lane);
+          const bool expected =
+              paused && tier == ES_TIER_best_effort && endpoint.exempt_connections == 0;
           EXPECT_EQ(row.drop_mask[direction] >> lane & 1, expected);
           EXPECT_EQ(row.drop_mask[direction] & row.pass_mask[direction], 0);
         }

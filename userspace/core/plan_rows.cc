@@ -174,9 +174,9 @@ void fill_masks(const Endpoint& endpoint, const ClassSummary& classes, const Roo
                 uint32_t direction, struct es_plan_endpoint& row) {
   const bool sheds_unseen = endpoint.exempt_connections == 0;
   for (uint8_t lane = 0; lane < ES_LANES; ++lane) {
-    const bool critical = es_lane_tier(endpoint.lane_tiers, lane) == ES_TIER_critical;
+    const bool best_effort = es_lane_tier(endpoint.lane_tiers, lane) == ES_TIER_best_effort;
     const bool dropped = (rooms.dropped_by_all & bit(lane)) != 0;
-    if (dropped && !critical && sheds_unseen) {
+    if (dropped && best_effort && sheds_unseen) {
       row.drop_mask[direction] |= bit(lane);
     } else if (!needs_lookup(endpoint, classes, rooms, direction, lane)) {
       row.pass_mask[direction] |= bit(lane);

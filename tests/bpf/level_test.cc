@@ -1,0 +1,138 @@
+// Fair shares: a level's virtual clock, weights, and rates that change every tick.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "tests/bpf/harness.h"
+
+namespace edgeshed::test {
+namespace {
+
+constexpr std::uint16_t kRoom = 3;
+
+class LevelTest : public testing::TestWithParam<unsigned> {
+ protected:
+  LevelTest() { w_.endpoint(); }
+
+  void connect(unsigned count, const std::vector<std::uint16_t>& weight_inverse = {}) {
+    for (unsigned i = 0; i < count; ++i) {
+      const std::uint16_t inverse = i < weight_inverse.size() ? weight_inverse[i] : 256;
+      w_.connect("10.0.0.2", static_cast<std::uint16_t>(4000 + i),
+                 {.room = kRoom, .weight_inverse_q8 = inverse});
+      frames_.push_back(
+          lane_in(ES_LANE_voice, {.remote_port = static_cast<std::uint16_t>(4000 + i)}));
+      passed_.push_back(0);
+    }
+  }
+  /// Every connection sends `per_jiffy` packets in each jiffy until `jiffies` have passed.
+  void send(std::uint64_t jiffies, unsigned per_jiffy, bool count) {
+    for (std::uint64_t j = 0; j < jiffies; ++j) {
+      w_.advance_jiffies(1);
+      for (unsigned n = 0; n < per_jiffy; ++n) {
+        for (std::size_t i = 0; i < frames_.size(); ++i)
+          if (w_.passes(frames_[i]) && count) ++passed_[i];
+      }
+    }
+  }
+
+  World w_{{.hz = GetParam()}};
+  std::vector<Bytes> frames_;
+  std::vector<std::uint64_t> passed_;
+};
+
+TEST_P(LevelTest, EveryConnectionGetsTheLevelTimesItsWeight) {
+  connect(4, {256, 128, 85, 512});  // weights 1, 2, 3, 1/2
+  w_.rules(kRoom, ES_IN).level[1] = level_of(30, 3, w_.now(), w_.hz());
+  w_.publish();
+  const unsigned seconds = 20, per_jiffy = w_.hz() >= 1000 ? 1 : 2;
+  send(w_.hz(), per_jiffy, false);
+  send(std::uint64_t{seconds} * w_.hz(), per_jiffy, true);
+  const double expected[] = {30, 60, 30 * 256.0 / 85, 15};
+  for (unsigned i = 0; i < 4; ++i) {
+    const double rate = static_cast<double>(passed_[i]) / seconds;
+    EXPECT_NEAR(rate, expected[i], expected[i] * 0.01) << "connection " << i;
+  }
+}
+
+TEST_P(LevelTest, RateThatFlipsSixtyTimesASecondIsExact) {
+  connect(1);
+  const double rates[] = {20, 140};
+  es_level& level = w_.rules(kRoom, ES_IN).level[1];
+  level = level_of(rates[0], 4, w_.now(), w_.hz());
+  w_.publish();
+  const std::uint64_t start = w_.now();
+  const unsigned seconds = 20;
+  double owed = 0;
+  for (unsigned tick = 1; tick <= seconds * 60; ++tick) {
+    const std::uint64_t until = start + std::uint64_t{tick} * w_.hz() / 60;
+    const std::uint64_t jiffies = until - w_.now();
+    owed += rates[(tick + 1) & 1] * static_cast<double>(jiffies) / w_.hz();
+    send(jiffies, w_.hz() >= 1000 ? 1 : 4, true);
+    // Goes on from where the clock stands: no packet is lent nor lost at a flip.
+    const std::uint64_t v0 = level.v0 + (((until - level.t0_jiffies) * level.rate_q16) >> 16);
+    level = level_of(rates[tick & 1], 4, until, w_.hz());
+    level.v0 = v0;
+    w_.publish();
+  }
+  EXPECT_NEAR(static_cast<double>(passed_[0]), owed, owed * 0.01 + 4);
+}
+
+TEST_P(LevelTest, BytesAreChargedByTheirCost) {
+  connect(1);
+  frames_[0] = from_remote({}, lane_payload({.lane = ES_LANE_voice}, 960));  // 1000 B of IP
+  w_.room(kRoom).packet_cost[ES_LANE_voice] = 0;
+  w_.room(kRoom).byte_cost_q8[ES_LANE_voice] = 256;  // a token is 256 B
+  w_.rules(kRoom, ES_IN).level[1] = level_of(100, 8, w_.now(), w_.hz());
+  w_.publish();
+  send(w_.hz(), 1, false);
+  send(20ull * w_.hz(), 1, true);
+  EXPECT_NEAR(static_cast<double>(passed_[0]) / 20, 25.6, 0.26);
+}
+
+INSTANTIATE_TEST_SUITE_P(Hz, LevelTest, testing::Values(100u, 250u, 1000u));
+
+TEST(LevelStateTest, RestEarnsNoMoreThanTheBurst) {
+  World w;
+  w.endpoint().connect("10.0.0.2", 4000, {.room = kRoom});
+  w.rules(kRoom, ES_IN).level[1] = level_of(10, 5, w.now(), w.hz());
+  w.publish();
+  for (const unsigned seconds : {0u, 100u, 1'000'000u}) {
+    w.advance_seconds(seconds);
+    unsigned passed = 0;
+    for (int i = 0; i < 50; ++i) passed += w.passes(lane_in(ES_LANE_voice));
+    EXPECT_EQ(passed, 5u) << seconds;
+  }
+}
+
+TEST(LevelStateTest, LevelThatFallsBackLetsGoOfOldDebts) {
+  World w;
+  w.endpoint().connect("10.0.0.2", 4000, {.room = kRoom});
+  w.rules(kRoom, ES_IN).level[1] = level_of(10, 5, w.now(), w.hz());
+  w.rules(kRoom, ES_IN).level[1].v0 = 1'000'000'000;
+  w.publish();
+  EXPECT_TRUE(w.passes(lane_in(ES_LANE_voice)));
+  w.rules(kRoom, ES_IN).level[1].v0 = 0;  // a new daemon starts its clock anew
+  w.publish();
+  unsigned passed = 0;
+  for (std::uint32_t jiffy = 0; jiffy < 2 * w.hz(); ++jiffy) {
+    w.advance_jiffies(1);
+    passed += w.passes(lane_in(ES_LANE_voice));
+  }
+  EXPECT_GE(passed, 14u);  // 10 a second, less what a burst of 5 may still owe
+}
+
+TEST(LevelStateTest, StandardAndBestEffortHaveLevelsOfTheirOwn) {
+  World w;
+  w.endpoint().connect("10.0.0.2", 4000, {.room = kRoom});
+  w.rules(kRoom, ES_IN).level[1] = level_of(10, 2, w.now(), w.hz());
+  w.publish();
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(w.xdp(lane_in(ES_LANE_voice)).reason,
+              i < 2 ? ES_REASON_admitted : ES_REASON_fair_share);
+    EXPECT_EQ(w.xdp(lane_in(ES_LANE_command)).reason, ES_REASON_admitted);
+    EXPECT_EQ(w.tc(lane_out(ES_LANE_voice)).reason, ES_REASON_admitted);
+  }
+}
+
+}  // namespace
+}  // namespace edgeshed::test
