@@ -78,6 +78,38 @@ TEST(PlanWriter, ShorterPlanTakesRowsAway) {
   EXPECT_EQ(maps.rooms[1].generation, 2u) << "the former plan still stands for late readers";
 }
 
+std::uint16_t action(unsigned lane, es_lane_action what) {
+  return static_cast<std::uint16_t>(what << (2 * lane));
+}
+
+TEST(PlanWriter, EndpointsCarryWhatTheirMasksSay) {
+  PlanMaps maps;
+  PlanWriter writer(maps.memory());
+  std::vector<es_plan_endpoint> endpoints(4);
+  for (es_plan_endpoint& row : endpoints) {
+    row.lane_tiers = ES_TIER_best_effort << (2 * ES_LANE_join) |
+                     ES_TIER_best_effort << (2 * ES_LANE_voice) |
+                     ES_TIER_standard << (2 * ES_LANE_command);
+    row.drop_mask[ES_IN] = 1 << ES_LANE_join | 1 << ES_LANE_voice | 1 << ES_LANE_command;
+    row.pass_mask[ES_IN] = 1 << ES_LANE_voice | 1 << ES_LANE_event;
+    row.pass_mask[ES_OUT] = 1 << ES_LANE_command;
+    row.lane_actions[ES_OUT] = 0xffff;  // whatever stood there
+  }
+  endpoints[2].flags = ES_EP_REJECTS;
+  endpoints[3].flags = ES_EP_SHADOW;
+  writer.publish({.endpoints = endpoints, .rooms = {}, .classes = {}}, 0);
+  const auto written = [&](unsigned number, es_direction direction) {
+    return maps.endpoints[4 + number].lane_actions[direction];
+  };
+  const int joins = action(ES_LANE_join, ES_LANE_DROPS),
+            voice = action(ES_LANE_voice, ES_LANE_DROPS),
+            event = action(ES_LANE_event, ES_LANE_PASSES);
+  EXPECT_EQ(written(1, ES_IN), joins | voice | event) << "only best-effort is dropped by a mask";
+  EXPECT_EQ(written(1, ES_OUT), action(ES_LANE_command, ES_LANE_PASSES));
+  EXPECT_EQ(written(2, ES_IN), voice | event) << "a refused join may be answered";
+  EXPECT_EQ(written(3, ES_IN), event) << "shadow mode drops nothing";
+}
+
 TEST(PlanWriter, GenerationSkipsZeroAndKeepsAlternatingCopies) {
   EXPECT_EQ(next_generation(0), 1u);
   EXPECT_EQ(next_generation(7), 8u);
