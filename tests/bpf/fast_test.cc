@@ -144,12 +144,16 @@ class FastTest : public testing::Test {
       std::swap(ip.src, ip.dst);
       std::swap(source, target);
     }
-    return Packet()
-        .eth()
-        .ipv4(ip)
-        .udp(source, target, udp)
-        .payload(payload(world_.endpoint_row(number)))
-        .build();
+    Bytes frame = Packet()
+                      .eth()
+                      .ipv4(ip)
+                      .udp(source, target, udp)
+                      .payload(payload(world_.endpoint_row(number)))
+                      .build();
+    // Options that look like the UDP header that stands behind them.
+    if (ip.options_words >= 2)
+      std::copy_n(frame.begin() + 34 + 4 * ip.options_words, 8, frame.begin() + 34);
+    return frame;
   }
 
   /// What a run leaves behind.
