@@ -126,13 +126,13 @@ ES_INLINE __u8 fair_share_judge(const struct es_lane_rules* rules, const struct 
 ES_INLINE __u8 govern_judge(const struct es_connection* connection, const struct es_packet* packet,
                             const struct es_plan_room* room, const struct es_moment* moment) {
   if (ES_LIKELY(!packet->has_stream) || packet->tier == ES_TIER_critical ||
-      !connection->stream_block)
+      !connection->key.stream_block)
     return ES_UNDECIDED;
   struct es_govern_moment now = {.jiffies = moment->jiffies,
                                  .hz = es_geometry_of().hz,
                                  .generation = moment->generation,
                                  .plan_valid = plan_valid(moment)};
-  return (__u8)govern_sample(table_stream_block(connection->stream_block),
+  return (__u8)govern_sample(table_stream_block(connection->key.stream_block),
                              table_count_room(packet->room), room, packet, &now);
 }
 
@@ -159,7 +159,7 @@ ES_SUBPROGRAM int judge_room(const struct es_packet* packet, struct es_flow_stat
 ES_INLINE __u8 judge_connection(struct es_packet* packet, struct es_connection* connection,
                                 __u32 record, const struct es_moment* moment) {
   struct es_flow_state* state =
-      packet->direction == ES_IN ? &connection->in : table_flow_out(record);
+      packet->direction == ES_IN ? table_flow_in(record) : table_flow_out(record);
   struct es_policy policy;
   *(__u64*)&policy = ES_READ(*(const __u64*)&connection->policy);
   struct es_plan_room* room = table_plan_room(moment->generation, policy.room);
@@ -254,17 +254,20 @@ ES_INLINE __u8 judge_lane(const struct es_packet* packet, __u8 drop_mask, __u8 p
   return pass_mask & bit ? ES_REASON_class_pass : ES_UNDECIDED;
 }
 
-/** The connection of a key, off the common path; NULL: none. */
-ES_SUBPROGRAM struct es_connection* connection_of(const struct es_key* key) {
+/** The connection of a key and its record's number, off the common path; NULL: none. */
+ES_SUBPROGRAM struct es_connection* connection_of(const struct es_key* key, __u32* record) {
   struct es_control* control = table_control();
   if (!control) return 0;
-  return slots_find(key, 0, ES_READ(control->stash_used)).connection;
+  struct es_slot_hit hit = slots_find(key, 0, ES_READ(control->stash_used));
+  *record = hit.record;
+  return hit.connection;
 }
 
 /** One in ES_SAMPLE_EVERY class-decided packets is attributed to its room all the same. */
 ES_GLOBAL_SUBPROGRAM int es_sample_room(const struct es_packet* packet, __u32 stranger_room) {
   if (!packet) return 0;
-  struct es_connection* connection = connection_of(&packet->remote);
+  __u32 record = 0;
+  struct es_connection* connection = connection_of(&packet->remote, &record);
   __u32 room = connection ? connection->policy.room : stranger_room;
   struct es_room_counters* count = table_count_room(room);
   if (count) count->sampled[packet->direction & 1][packet->lane & 7]++;
