@@ -122,12 +122,15 @@ ES_INLINE __u8 fair_share_judge(const struct es_lane_rules* rules, const struct 
              : ES_REASON_fair_share;
 }
 
+/** Is this packet (not a critical one) a sample that the governor has a word on? */
+ES_INLINE int is_governed(const struct es_connection* connection, const struct es_packet* packet) {
+  return ES_UNLIKELY(packet->has_stream) && connection->key.stream_block;
+}
+
 /** The stream governor's word on a packet; ES_UNDECIDED: no stream, or accepted. */
 ES_INLINE __u8 govern_judge(const struct es_connection* connection, const struct es_packet* packet,
                             const struct es_plan_room* room, const struct es_moment* moment) {
-  if (ES_LIKELY(!packet->has_stream) || packet->tier == ES_TIER_critical ||
-      !connection->key.stream_block)
-    return ES_UNDECIDED;
+  if (packet->tier == ES_TIER_critical || !is_governed(connection, packet)) return ES_UNDECIDED;
   struct es_govern_moment now = {.jiffies = moment->jiffies,
                                  .hz = es_geometry_of().hz,
                                  .generation = moment->generation,
@@ -155,24 +158,52 @@ ES_SUBPROGRAM int judge_room(const struct es_packet* packet, struct es_flow_stat
   return admit_marked(&rules, packet, &count->scratch);
 }
 
+/** The first two rungs of the ladder, before the state's cache line is touched: what most packets
+ * that a room sheds die of. Asked only where neither contract nor governor could refuse, so the
+ * reason is the one that the whole way down would give. ES_UNDECIDED: go the whole way (also under
+ * a torn plan, which the whole way reports). */
+ES_INLINE __u8 refuse_early(const struct es_connection* connection, const struct es_packet* packet,
+                            const struct es_plan_room* room, const struct es_plan_class* row,
+                            __u32 generation) {
+  __u32 direction = packet->direction & 1, best_effort = packet->tier == ES_TIER_best_effort;
+  const struct es_limit* limit =
+      &row->limit[direction][best_effort ? ES_TIER_best_effort : ES_TIER_standard];
+  const struct es_room_rules* rules = &room->rules[direction];
+  if (!best_effort && packet->tier != ES_TIER_standard) return ES_UNDECIDED;
+  if (is_governed(connection, packet)) return ES_UNDECIDED;
+  __u32 paused = best_effort & (rules->drop_mask >> (packet->lane & 7));
+  __u32 low = packet->priority < rules->threshold[best_effort];
+  if (ES_LIKELY(!(paused | low)) || (limit->packet_cost | limit->byte_cost_q12))
+    return ES_UNDECIDED;
+  if (ES_READ(row->generation) != generation || ES_READ(room->generation) != generation)
+    return ES_UNDECIDED;
+  return paused ? ES_REASON_room_paused : ES_REASON_priority;
+}
+
 /** A packet of a connection. */
 ES_INLINE __u8 judge_connection(struct es_packet* packet, struct es_connection* connection,
                                 __u32 record, const struct es_moment* moment) {
-  struct es_flow_state* state =
-      packet->direction == ES_IN ? table_flow_in(record) : table_flow_out(record);
+  const __u64 policy_word = ES_READ(*(const __u64*)&connection->policy);
   struct es_policy policy;
-  *(__u64*)&policy = ES_READ(*(const __u64*)&connection->policy);
+  __builtin_memcpy(&policy, &policy_word, sizeof(policy));
   struct es_plan_room* room = table_plan_room(moment->generation, policy.room);
   struct es_plan_class* contract_class =
       table_plan_class(moment->generation, policy.contract_class);
-  if (!state || !room || !contract_class) return ES_REASON_no_record;
+  if (!room || !contract_class) return ES_REASON_no_record;
   packet->room = policy.room;
   packet->priority = policy.priority;
   if (ES_UNLIKELY(policy.flags & ES_CONN_EXEMPT)) return ES_REASON_admitted;
 
   if (packet->direction == ES_IN) lower_claim(packet, contract_class->tier_cap);
+  packet->arrived = 1;
+  __u8 reason = refuse_early(connection, packet, room, contract_class, moment->generation);
+  if (reason != ES_UNDECIDED) return reason;
+  struct es_flow_state* state =
+      packet->direction == ES_IN ? table_flow_in(record) : table_flow_out(record);
+  packet->arrived = 0;
+  if (!state) return ES_REASON_no_record;
   flow_seen(state, moment->jiffies);
-  __u8 reason = contract_judge(packet, state, contract_class, moment);
+  reason = contract_judge(packet, state, contract_class, moment);
   if (reason != ES_UNDECIDED) return reason;
   packet->arrived = 1;
   reason = govern_judge(connection, packet, room, moment);
