@@ -50,6 +50,7 @@ kernel::SlotTableMemory table_memory(const kernel::MapSet& maps) {
   kernel::SlotTableMemory memory;
   memory.buckets = maps.buckets();
   memory.connections = maps.connections();
+  memory.connections_in = maps.connections_in();
   memory.connections_out = maps.connections_out();
   memory.stash_used = &maps.control().stash_used;
   memory.seed[0] = maps.geometry().seed[0];
