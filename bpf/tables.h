@@ -49,6 +49,7 @@ struct es_native_tables {
   struct es_plan_class* plan_class;
   struct es_bucket* buckets;
   struct es_connection* conns;
+  struct es_flow_state* conns_in;
   struct es_flow_state* conns_out;
   struct es_stream_block* streams;
   struct es_endpoint_counters* count_ep;
@@ -75,6 +76,7 @@ ES_NATIVE_ROW(es_plan_room, struct es_plan_room, plan_room, 2 * es_native.geomet
 ES_NATIVE_ROW(es_plan_class, struct es_plan_class, plan_class, 2 * es_native.geometry.classes)
 ES_NATIVE_ROW(es_buckets, struct es_bucket, buckets, es_native.geometry.buckets + 1)
 ES_NATIVE_ROW(es_conns, struct es_connection, conns, es_native.geometry.connections)
+ES_NATIVE_ROW(es_conns_in, struct es_flow_state, conns_in, es_native.geometry.connections)
 ES_NATIVE_ROW(es_conns_out, struct es_flow_state, conns_out, es_native.geometry.connections)
 ES_NATIVE_ROW(es_streams, struct es_stream_block, streams, es_native.geometry.stream_blocks + 1)
 ES_NATIVE_ROW(es_count_ep, struct es_endpoint_counters, count_ep,
@@ -107,6 +109,7 @@ ES_INLINE struct es_plan_class* table_plan_class(__u32 generation, __u32 contrac
 
 ES_INLINE struct es_bucket* table_bucket(__u32 index) { return ES_ROW(es_buckets, index); }
 ES_INLINE struct es_connection* table_connection(__u32 record) { return ES_ROW(es_conns, record); }
+ES_INLINE struct es_flow_state* table_flow_in(__u32 record) { return ES_ROW(es_conns_in, record); }
 ES_INLINE struct es_flow_state* table_flow_out(__u32 record) {
   return ES_ROW(es_conns_out, record);
 }

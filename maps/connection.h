@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
  *
  * A connection's record, its state on the packet path, and its stream slots.
- * Line one is written by the daemon only, state lines by the packet path only.
+ * Records are written by the daemon only, states by the packet path only.
  */
 #ifndef EDGESHED_MAPS_CONNECTION_H
 #define EDGESHED_MAPS_CONNECTION_H
@@ -10,14 +10,15 @@
 #include "maps/limits.h"
 #include "maps/types.h"
 
-/** Identity of a connection: the remote end at an endpoint. IPv4 is ::ffff:a.b.c.d. */
+/** Identity of a connection: the remote end at an endpoint. IPv4 is ::ffff:a.b.c.d.
+ * Compared field by field, never as 24 bytes: the tail is no part of the identity. */
 struct es_key {
   __u64 addr_hi; /* network order, as in the packet */
   __u64 addr_lo;
   __u16 port; /* network order */
   __u8 endpoint;
   __u8 reserved;
-  __u32 reserved_tail;
+  __u32 stream_block; /* of a record: number of its stream block, 0 none. Of other keys: 0 */
 };
 ES_ASSERT_SIZE(struct es_key, 24);
 
@@ -48,21 +49,19 @@ struct es_flow_state {
   __u64 contract[ES_TIERS];
   __u64 level[2];
   struct es_thin thin[4]; /* lane & 3 */
-  __u32 seen_jiffies;     /* last look-up of this record, low 32 bits */
+  __u32 seen_jiffies;     /* last packet that came to the contract, low 32 bits */
   __u32 reject_jiffies;   /* last reject sent, low 32 bits */
 };
 ES_ASSERT_SIZE(struct es_flow_state, 64);
 
-/** Record of a connection: key and policy, then the state of ES_IN. State of ES_OUT is in an array
- * of its own (es_conns_out), because one packet touches only one of them. */
+/** Record of a connection: what finds it and what it is allowed. Its states are in arrays of their
+ * own (es_conns_in, es_conns_out, by the same number): a packet that the room refuses touches none,
+ * any other one touches one of them, and two records to a line keep the searched array dense. */
 struct es_connection {
   struct es_key key;
   struct es_policy policy;
-  __u32 stream_block; /* number of its stream block; 0: none */
-  __u32 reserved_line[7];
-  struct es_flow_state in;
 };
-ES_ASSERT_SIZE(struct es_connection, 128);
+ES_ASSERT_SIZE(struct es_connection, 32);
 
 /** A state stream of a player. Windows are sliding seconds, see bpf/govern.h for the packing. */
 struct es_stream_slot {

@@ -22,8 +22,9 @@
 /* 8 bits of the policy word. */
 #define ES_CLASSES_MAX 256u
 
-/* A slot is a u32: 20 bits of record number and 12 bits of extended tag. 2^20 records of 128 B
- * plus 64 B of egress state are 192 MiB; 2^20 / 6 / 0.90 buckets of 32 B are 5.9 MiB. */
+/* A slot is a u32: 20 bits of record number and 12 bits of extended tag. 2^20 records of 32 B
+ * plus 64 B of state for each direction are 160 MiB; 2^20 / 6 / 0.90 buckets of 32 B are 5.9 MiB.
+ */
 #define ES_RECORD_BITS 20u
 #define ES_CONNECTIONS_MAX (1u << ES_RECORD_BITS)
 #define ES_BUCKET_SLOTS 6u

@@ -15,8 +15,8 @@
  * es_plan_room   2 copies x rooms            daemon          packets, dump     mmap
  * es_plan_class  2 copies x classes          daemon          packets, dump     mmap
  * es_buckets     buckets + 1 stash           daemon          packets, dump     mmap
- * es_conns       connections                 daemon line 1,  packets, dump     mmap
- *                                            packets line 2
+ * es_conns       connections                 daemon          packets, dump     mmap
+ * es_conns_in    connections                 packets         dump              mmap
  * es_conns_out   connections                 packets         dump              mmap
  * es_streams     stream blocks + 1           packets         dump              mmap
  * es_count_ep    possible CPUs x endpoints   packets         daemon, dump      mmap
@@ -55,6 +55,7 @@ ES_ARRAY(es_plan_room, struct es_plan_room, 2, BPF_F_MMAPABLE);
 ES_ARRAY(es_plan_class, struct es_plan_class, 2, BPF_F_MMAPABLE);
 ES_ARRAY(es_buckets, struct es_bucket, 2, BPF_F_MMAPABLE);
 ES_ARRAY(es_conns, struct es_connection, 1, BPF_F_MMAPABLE);
+ES_ARRAY(es_conns_in, struct es_flow_state, 1, BPF_F_MMAPABLE);
 ES_ARRAY(es_conns_out, struct es_flow_state, 1, BPF_F_MMAPABLE);
 ES_ARRAY(es_streams, struct es_stream_block, 1, BPF_F_MMAPABLE);
 ES_ARRAY(es_count_ep, struct es_endpoint_counters, 1, BPF_F_MMAPABLE);

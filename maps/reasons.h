@@ -81,6 +81,7 @@ ES_STATIC_ASSERT(ES_REASONS <= ES_REASON_COLUMNS, "widen ES_REASON_COLUMNS and t
 ES_STATIC_ASSERT(ES_REASONS <= 64, "a bit plane is one word");
 ES_STATIC_ASSERT(ES_VERDICTS <= 4 && ES_OUTCOMES <= 8, "two and three bit planes");
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): the entries are joined by the trailing operator */
 #define X(name, verdict, outcome, text) \
   ((__u64)((ES_VERDICT_##verdict >> ES_PLANE) & 1) << ES_REASON_##name) |
 #define ES_PLANE 0
@@ -102,6 +103,7 @@ static const __u64 es_outcome_plane_1 = ES_REASON_LIST(X) 0;
 static const __u64 es_outcome_plane_2 = ES_REASON_LIST(X) 0;
 #undef ES_PLANE
 #undef X
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 /** The verdict that a reason implies: enum es_verdict. reason 0 to 63. */
 ES_SHARED_INLINE __u8 es_reason_verdict(__u32 reason) {

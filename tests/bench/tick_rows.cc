@@ -35,9 +35,10 @@ class MappedTick {
       packets_ += sum.arrivals[ES_IN][ES_LANE_snapshot];
     }
     ++priority_;
-    for (es_connection& connection : world_.maps().connections()) {
-      const es_flow_state& state = connection.in;
+    for (const es_flow_state& state : world_.maps().connections_in()) {
       debts_ += state.level[0] + state.level[1] + state.seen_jiffies;
+    }
+    for (es_connection& connection : world_.maps().connections()) {
       es_policy policy = connection.policy;
       policy.priority = priority_;
       __u64 word;
@@ -58,6 +59,12 @@ class MappedTick {
   std::uint64_t packets_ = 0;
   std::uint64_t debts_ = 0;
   std::uint8_t priority_ = 0;
+};
+
+/// A connection as a HASH would hold it for the daemon to read: in one piece.
+struct HashConnection {
+  es_connection connection;
+  es_flow_state state;
 };
 
 /// A kernel HASH read and written by batches.
@@ -122,7 +129,7 @@ class HashTick {
  private:
   BatchedHash<std::uint32_t, es_room_counters> counters_;
   BatchedHash<std::uint32_t, es_plan_room> plans_;
-  BatchedHash<es_key, es_connection> connections_;
+  BatchedHash<es_key, HashConnection> connections_;
 };
 
 template <typename Tick>

@@ -13,6 +13,7 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "tests/bench/hash_record.h"
 #include "userspace/core/geometry.h"
 #include "userspace/kernel/counters_reader.h"
 #include "userspace/kernel/jiffies_clock.h"
@@ -28,12 +29,12 @@ constexpr std::uint32_t kEndpoints = 4;
 constexpr std::uint32_t kClasses = 2;
 constexpr std::uint8_t kPriority = 100;  // quartile 1 of 0 to 3
 
-es_geometry geometry_for(Table table, std::uint32_t connections, std::uint32_t rooms) {
+es_geometry geometry_for(std::uint32_t connections, std::uint32_t rooms) {
   core::Host host{};
   host.endpoints_max = kEndpoints - 1;
   host.rooms_max = rooms;
   host.classes_max = kClasses - 1;
-  host.connections_max = table == Table::kSlots ? connections : 1;
+  host.connections_max = connections;
   host.streams_max = 1;
   es_geometry geometry = core::derive_geometry(host, kernel::possible_cpus(), kernel::measure_hz());
   if (getrandom(geometry.seed, sizeof(geometry.seed), 0) != sizeof(geometry.seed)) {
@@ -93,7 +94,7 @@ World::World(Table table, std::uint32_t connections)
       rooms_(std::clamp(connections / kConnectionsPerRoom, 1u, kRoomsMax)),
       object_(open_object(object_path(table))),
       plan_rooms_(rooms_) {
-  const es_geometry geometry = geometry_for(table, connections, rooms_);
+  const es_geometry geometry = geometry_for(connections, rooms_);
   size_maps(geometry);
   constexpr __u32 kJiffiesClock = 0;
   set_knob("knob_geometry", &geometry, sizeof(geometry));
@@ -172,6 +173,7 @@ void World::register_in_slots() {
   kernel::SlotTableMemory memory;
   memory.buckets = maps_->buckets();
   memory.connections = maps_->connections();
+  memory.connections_in = maps_->connections_in();
   memory.connections_out = maps_->connections_out();
   memory.stash_used = &maps_->control().stash_used;
   std::ranges::copy(maps_->geometry().seed, memory.seed);
@@ -187,10 +189,12 @@ void World::register_in_slots() {
 
 void World::register_in_hash() {
   std::vector<es_key> keys(connections_);
-  std::vector<es_connection> records(connections_);
+  std::vector<bench_hash_record> records(connections_);
   for (std::uint32_t flow = 0; flow < connections_; ++flow) {
-    keys[flow] = records[flow].key = key_of(flow);
-    records[flow].policy = policy_of(flow);
+    keys[flow] = key_of(flow);
+    records[flow] = {.connection = {.key = keys[flow], .policy = policy_of(flow)},
+                     .record = flow,
+                     .reserved = 0};
   }
   __u32 count = connections_;
   const int fd = bpf_map__fd(find_map(object_.get(), "bench_hash"));

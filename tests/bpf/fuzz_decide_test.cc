@@ -129,6 +129,7 @@ class FuzzDecide : public testing::Test {
     for (std::uint8_t e = 1; e < 4; ++e) maps_.ports()[kFirstPort + e] = e;
     kernel::SlotTable table({.buckets = maps_.buckets(),
                              .connections = maps_.connections(),
+                             .connections_in = maps_.connections_in(),
                              .connections_out = maps_.connections_out(),
                              .stash_used = &maps_.control().stash_used,
                              .seed = {maps_.geometry().seed[0], maps_.geometry().seed[1]}},
@@ -262,7 +263,9 @@ class FuzzDecide : public testing::Test {
         << bytes(mirror_.plan_class
                      .copy[copy * mirror_.geometry.classes + (c.policy.contract_class & 3)])
         << "\nnative connection " << bytes(c) << "\nprogram's        "
-        << bytes(mirror_.conns.map[record]) << "\nnative out "
+        << bytes(mirror_.conns.map[record]) << "\nnative in "
+        << bytes(mirror_.conns_in.copy[record]) << "\nprogram's "
+        << bytes(mirror_.conns_in.map[record]) << "\nnative out "
         << bytes(mirror_.conns_out.copy[record]) << "\nprogram's  "
         << bytes(mirror_.conns_out.map[record]);
     return out.str();

@@ -319,7 +319,7 @@ TEST_F(FuzzPackets, NothingAbortsAndEveryFrameIsCountedOnce) {
        {"not_udp", "not_ours", "malformed_link", "malformed_ip", "malformed_udp", "too_deep",
         "frag_unknown", "admitted", "stranger", "thinned", "marked_ce", "marked_le", "shadow"})
     EXPECT_GE(seen[reason], 50u) << reason << " was hardly tried";
-  EXPECT_GE(answered, 20u);
+  EXPECT_GE(answered, 5u);
   EXPECT_GE(walk_errors, 50u);
 }
 

@@ -82,6 +82,7 @@ struct Mirror {
         plan_class(both_copies(maps.plan_classes(0))),
         buckets(maps.buckets()),
         conns(maps.connections()),
+        conns_in(maps.connections_in()),
         conns_out(maps.connections_out()),
         streams(maps.streams()),
         count_ep(maps.endpoint_counters()),
@@ -95,6 +96,7 @@ struct Mirror {
                  .plan_class = plan_class.copy.data(),
                  .buckets = buckets.copy.data(),
                  .conns = conns.copy.data(),
+                 .conns_in = conns_in.copy.data(),
                  .conns_out = conns_out.copy.data(),
                  .streams = streams.copy.data(),
                  .count_ep = count_ep.copy.data(),
@@ -107,8 +109,9 @@ struct Mirror {
       return row ? std::string(" ") + map + "[" + std::to_string(*row) + "]" : std::string();
     };
     std::string all =
-        text("es_conns", conns.difference()) + text("es_conns_out", conns_out.difference()) +
-        text("es_streams", streams.difference()) + text("es_count_room", count_room.difference());
+        text("es_conns", conns.difference()) + text("es_conns_in", conns_in.difference()) +
+        text("es_conns_out", conns_out.difference()) + text("es_streams", streams.difference()) +
+        text("es_count_room", count_room.difference());
     if (!endpoint) return all + text("es_count_ep", count_ep.difference());
     const std::size_t row = es_native.cpu * geometry.endpoints + *endpoint;
     return count_ep.same(row) ? all : all + text("es_count_ep", row);
@@ -121,6 +124,7 @@ struct Mirror {
   Twin<es_plan_class> plan_class;
   Twin<es_bucket> buckets;
   Twin<es_connection> conns;
+  Twin<es_flow_state> conns_in;
   Twin<es_flow_state> conns_out;
   Twin<es_stream_block> streams;
   Twin<es_endpoint_counters> count_ep;
@@ -222,16 +226,17 @@ class Chaos {
     c.policy.flags = dice_.percent(6) ? ES_CONN_EXEMPT : 0;
     c.policy.weight_inverse_q8 =
         static_cast<std::uint16_t>(dice_.percent(60) ? 256 : 1 + dice_.below(65535));
-    c.stream_block = dice_.percent(97) ? dice_.below(size.stream_blocks + 1) : dice_.below(100);
+    c.key.stream_block = dice_.percent(97) ? dice_.below(size.stream_blocks + 1) : dice_.below(100);
     const es_plan_room& room =
         world_.plan_room[copy() * size.rooms + std::min<std::uint32_t>(c.policy.room, 7)];
     const es_plan_class& limits =
         world_.plan_class[copy() * size.classes + (c.policy.contract_class & 3)];
-    flow(c.in, room.rules[ES_IN], limits.limit[ES_IN]);
+    flow(world_.conns_in[record], room.rules[ES_IN], limits.limit[ES_IN]);
     flow(world_.conns_out[record], room.rules[ES_OUT], limits.limit[ES_OUT]);
     world_.conns.put(record);
+    world_.conns_in.put(record);
     world_.conns_out.put(record);
-    if (c.stream_block <= size.stream_blocks) streams(c.stream_block, room, stream);
+    if (c.key.stream_block <= size.stream_blocks) streams(c.key.stream_block, room, stream);
   }
 
   /// What strangers of this CPU and a room have used up.

@@ -208,6 +208,7 @@ void World::reset() {
   }
   zero(maps_.buckets());
   zero(maps_.connections());
+  zero(maps_.connections_in());
   zero(maps_.connections_out());
   zero(maps_.streams());
   zero(maps_.endpoint_counters());
@@ -227,6 +228,7 @@ void World::reset() {
   table_ = std::make_unique<kernel::SlotTable>(
       kernel::SlotTableMemory{.buckets = maps_.buckets(),
                               .connections = maps_.connections(),
+                              .connections_in = maps_.connections_in(),
                               .connections_out = maps_.connections_out(),
                               .stash_used = &page.stash_used,
                               .seed = {geometry.seed[0], geometry.seed[1]}},
@@ -315,7 +317,7 @@ bool World::disconnect(const std::string& address, std::uint16_t port, std::uint
 }
 
 es_flow_state& World::flow_state(std::uint32_t record, es_direction direction) const {
-  return direction == ES_IN ? maps_.connections()[record].in : maps_.connections_out()[record];
+  return direction == ES_IN ? maps_.connections_in()[record] : maps_.connections_out()[record];
 }
 
 World& World::at_jiffies(std::uint64_t jiffies) {

@@ -79,6 +79,40 @@ TEST_F(RefusalTest, StandsInOneOrder) {
   EXPECT_EQ(w_.tc(lane_out(ES_LANE_stream)).reason, ES_REASON_admitted);
 }
 
+TEST_F(RefusalTest, OfTheRoomTouchesNoStateWhereNoContractCouldRefuse) {
+  lift_contract();
+  for (const es_direction direction : {ES_IN, ES_OUT})
+    w_.flow_state(w_.last_record(), direction).seen_jiffies = 1;
+  expect(ES_REASON_room_paused, ES_LANE_voice);
+  expect(ES_REASON_priority, ES_LANE_command);
+  for (const es_direction direction : {ES_IN, ES_OUT}) {
+    const es_flow_state& state = w_.flow_state(w_.last_record(), direction);
+    EXPECT_EQ(state.seen_jiffies, 1u);
+    EXPECT_EQ(state.contract[ES_TIER_standard] | state.contract[ES_TIER_best_effort], 0u);
+    // It stayed within its contract, which has no limit: it is demand of the room.
+    EXPECT_EQ(w_.room_counters(kRoom).arrivals[direction][ES_LANE_voice], 1u);
+    EXPECT_EQ(w_.room_counters(kRoom).arrivals[direction][ES_LANE_command], 1u);
+  }
+}
+
+TEST_F(RefusalTest, OfTheContractStandsFirstWithEitherLimit) {
+  const es_limit over_packets = limit_of_nothing();
+  const es_limit over_bytes = {
+      .packet_cost = 0, .packet_burst = 0, .byte_cost_q12 = 4096, .byte_burst = 1};
+  for (const es_limit& over : {over_packets, over_bytes}) {
+    lift_contract();
+    for (auto& direction : w_.contract(kClass).limit) direction[ES_TIER_best_effort] = over;
+    expect(ES_REASON_contract, ES_LANE_voice);
+    expect(ES_REASON_priority, ES_LANE_command);  // no limit on its tier
+  }
+  lift_contract();
+  for (auto& direction : w_.contract(kClass).limit)
+    direction[ES_TIER_best_effort] = limit_of(0, 1e6, 1, w_.hz());
+  expect(ES_REASON_room_paused, ES_LANE_voice);
+  EXPECT_NE(w_.flow_state(w_.last_record(), ES_IN).contract[ES_TIER_best_effort], 0u);
+  EXPECT_NE(w_.flow_state(w_.last_record(), ES_OUT).contract[ES_TIER_best_effort], 0u);
+}
+
 TEST_F(RefusalTest, StandardHasItsOwnThresholdAndLevel) {
   lift_contract();
   both([](es_room_rules& rules) {

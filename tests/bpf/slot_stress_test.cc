@@ -86,6 +86,7 @@ class SlotStress : public testing::TestWithParam<Crowd> {
     const kernel::MapSet& maps = world_.maps();
     return {.buckets = maps.buckets(),
             .connections = maps.connections(),
+            .connections_in = maps.connections_in(),
             .connections_out = maps.connections_out(),
             .stash_used = &maps.control().stash_used,
             .seed = {maps.geometry().seed[0], maps.geometry().seed[1]}};

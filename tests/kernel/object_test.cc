@@ -35,6 +35,7 @@ TEST_F(ObjectTest, LoadsFillsTheControlPageAndSizesTheMaps) {
   EXPECT_EQ(maps.plan_endpoints(0).size(), 4u);
   EXPECT_EQ(maps.plan_endpoints(1).data(), maps.plan_endpoints(0).data() + 4);
   EXPECT_EQ(maps.buckets().size(), 187u);
+  EXPECT_EQ(maps.connections().size(), maps.connections_in().size());
   EXPECT_EQ(maps.connections().size(), maps.connections_out().size());
   EXPECT_EQ(maps.streams().size(), 11u);
   EXPECT_EQ(maps.endpoint_counters().size(), std::size_t{possible_cpus()} * 4);
@@ -179,6 +180,7 @@ TEST_F(ObjectTest, SlotTableWorksOnRealMapsWithARealGrace) {
   const MapSet maps = object.maps();
   SlotTable table({.buckets = maps.buckets(),
                    .connections = maps.connections(),
+                   .connections_in = maps.connections_in(),
                    .connections_out = maps.connections_out(),
                    .stash_used = &maps.control().stash_used,
                    .seed = {maps.geometry().seed[0], maps.geometry().seed[1]}});
@@ -189,7 +191,7 @@ TEST_F(ObjectTest, SlotTableWorksOnRealMapsWithARealGrace) {
     ASSERT_TRUE(table.insert(key, es_policy{}));
   }
   EXPECT_FALSE(table.insert(
-      {.addr_hi = 1, .addr_lo = 2, .port = 3, .endpoint = 1, .reserved = 0, .reserved_tail = 0},
+      {.addr_hi = 1, .addr_lo = 2, .port = 3, .endpoint = 1, .reserved = 0, .stream_block = 0},
       es_policy{}));
   for (std::uint16_t port = 0; port < 1000; ++port) {
     key.port = port;

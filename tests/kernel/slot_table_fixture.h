@@ -20,7 +20,7 @@ inline es_key key_of(std::uint32_t number) {
   key.addr_lo = 0xffff0000ull | (static_cast<std::uint64_t>(number * 2654435761u) << 32);
   key.port = static_cast<__u16>(number);
   key.endpoint = static_cast<__u8>(1 + number % 3);
-  key.reserved_tail = 0;
+  key.stream_block = 0;
   return key;
 }
 
@@ -39,7 +39,10 @@ inline es_policy policy_of(std::uint8_t priority, std::uint16_t room = 1) {
 
 struct TableMemory {
   TableMemory(std::uint32_t buckets, std::uint32_t connections_count, std::uint64_t seed)
-      : bucket(buckets + 1), connections(connections_count), out(connections_count) {
+      : bucket(buckets + 1),
+        connections(connections_count),
+        in(connections_count),
+        out(connections_count) {
     seeds[0] = seed * 0x9e3779b97f4a7c15ull + 1;
     seeds[1] = seed ^ 0x5851f42d4c957f2dull;
   }
@@ -47,6 +50,7 @@ struct TableMemory {
   SlotTableMemory spans() {
     return {.buckets = bucket,
             .connections = connections,
+            .connections_in = in,
             .connections_out = out,
             .stash_used = &stash_used,
             .seed = {seeds[0], seeds[1]}};
@@ -60,6 +64,7 @@ struct TableMemory {
 
   std::vector<es_bucket> bucket;
   std::vector<es_connection> connections;
+  std::vector<es_flow_state> in;
   std::vector<es_flow_state> out;
   std::uint32_t stash_used = 0;
   std::uint64_t seeds[2];

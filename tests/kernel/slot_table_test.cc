@@ -35,7 +35,7 @@ TEST(SlotTable, FindsWhatWasInsertedAndNothingElse) {
   EXPECT_EQ(hit->record, *record);
   EXPECT_EQ(hit->quartile, 200 >> 6);
   EXPECT_EQ(memory.connections[*record].policy.room, 3);
-  EXPECT_EQ(memory.connections[*record].stream_block, 5u);
+  EXPECT_EQ(memory.connections[*record].key.stream_block, 5u);
   EXPECT_EQ(table.size(), 1u);
 }
 
@@ -43,9 +43,9 @@ TEST(SlotTable, SecondInsertKeepsRecordAndStateAndSetsPolicy) {
   TableMemory memory(8, 16, 1);
   SlotTable table(memory.spans(), kNoReaders);
   const auto record = table.insert(key_of(7), policy_of(10));
-  memory.connections[*record].in.seen_jiffies = 99;
+  memory.in[*record].seen_jiffies = 99;
   EXPECT_EQ(table.insert(key_of(7), policy_of(255)), record);
-  EXPECT_EQ(memory.connections[*record].in.seen_jiffies, 99u);
+  EXPECT_EQ(memory.in[*record].seen_jiffies, 99u);
   EXPECT_EQ(memory.connections[*record].policy.priority, 255);
   EXPECT_EQ(probe(memory, key_of(7))->quartile, 3);
   EXPECT_EQ(table.size(), 1u);
@@ -60,7 +60,7 @@ TEST(SlotTable, FreshStateHasNoDebtAndSpreadPhases) {
   for (std::uint32_t i = 0; i < kConnections; ++i) {
     const auto record = table.insert(key_of(i), policy_of(0));
     ASSERT_TRUE(record);
-    const es_flow_state& in = memory.connections[*record].in;
+    const es_flow_state& in = memory.in[*record];
     const es_flow_state& out = memory.out[*record];
     EXPECT_EQ(in.contract[0] | in.level[0] | in.seen_jiffies | out.contract[2] | out.level[1], 0u);
     phases.insert(in.thin[0].error_q16);

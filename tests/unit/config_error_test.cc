@@ -12,7 +12,7 @@ std::string error_of(const std::string& text) {
   try {
     parse(text, "e.toml");
   } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), kExitConfig);
+    EXPECT_EQ(error.exit_code(), kExitUsage);
     const std::string line = error.what();
     EXPECT_EQ(line.find('\n'), std::string::npos) << "one line";
     return line;

@@ -277,12 +277,19 @@ TEST(Config, LoadsAFileAndSaysWhenItCannot) {
       load(missing);
       FAIL() << missing;
     } catch (const Error& error) {
-      EXPECT_EQ(error.exit_code(), kExitConfig);
+      EXPECT_EQ(error.exit_code(), kExitUsage);
       EXPECT_EQ(error.what(), missing +
                                   ": cannot be read; check that the file exists and that you may "
                                   "read it");
     }
   }
+}
+
+TEST(ConfigExample, OfTheReadmeIsSoundAndShedsNothing) {
+  const core::Model model = load(EDGESHED_EXAMPLE_CONFIG);
+  EXPECT_EQ(model.host.mode, core::Mode::shadow);
+  ASSERT_EQ(model.endpoints.size(), 1u);
+  EXPECT_EQ(model.endpoints[0].port, 7777);
 }
 
 }  // namespace

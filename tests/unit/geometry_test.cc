@@ -45,7 +45,10 @@ TEST(Geometry, MemoryPerMapAndInAll) {
     EXPECT_EQ(map.bytes % 4096, 0u) << map.name;
     const std::string name = map.name;
     if (name == "es_conns") {
-      EXPECT_EQ(map.bytes, 4096u * 128);
+      EXPECT_EQ(map.bytes, 4096u * 32);
+    }
+    if (name == "es_conns_in" || name == "es_conns_out") {
+      EXPECT_EQ(map.bytes, 4096u * 64);
     }
     if (name == "es_buckets") {
       EXPECT_EQ(map.entries, 760u);
@@ -60,7 +63,7 @@ TEST(Geometry, MemoryPerMapAndInAll) {
       EXPECT_EQ(map.entries, 2u * 256);
     }
   }
-  EXPECT_EQ(map_memory(geometry).size(), 14u);
+  EXPECT_EQ(map_memory(geometry).size(), 15u);
   EXPECT_EQ(memory_bytes(geometry), sum);
 }
 

@@ -36,7 +36,7 @@ void check_pins_fit(const core::Model& model, const es_geometry& have) {
     throw Error(fmt::format("the pinned maps hold {} {}, the configuration asks for {}; edgeshed "
                             "detach first, or lower it",
                             pinned, key, wanted),
-                kFailed);
+                kExitFailure);
   };
   check("endpoints", want.endpoints, have.endpoints);
   check("rooms", want.rooms, have.rooms);
@@ -94,7 +94,7 @@ int run_attach(const AttachCommand& command, const Globals& globals) {
   const auto maps = kernel::MapSet::from_pins(globals.pin_dir, kernel::Access::kRead);
   fmt::print("endpoints that say nothing: {}; nothing is shed before edgeshedd runs\n",
              maps.control().default_enforce != 0 ? "enforce" : "shadow");
-  return kOk;
+  return kExitOk;
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ int run_bypass(bool on, const Globals& globals) {
   __atomic_store_n(&maps.control().bypass, on ? 1u : 0u, __ATOMIC_RELAXED);
   fmt::print("bypass is {}: {}\n", on ? "on" : "off",
              on ? "everything passes, counted as bypass" : "the plan decides");
-  return kOk;
+  return kExitOk;
 }
 
 }  // namespace

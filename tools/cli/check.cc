@@ -44,7 +44,7 @@ int run_check(const CheckOptions& options) {
   const es_geometry geometry = core::derive_geometry(model.host, cpus, 0);
   if (options.json) {
     print_json(model, geometry);
-    return kOk;
+    return kExitOk;
   }
   fmt::print("{}: ok; {} shards, {} rooms, {} endpoints, {} classes, {} connections\n",
              options.file, model.shards.size(), model.rooms.size(), model.endpoints.size(),
@@ -56,7 +56,7 @@ int run_check(const CheckOptions& options) {
   table.add({"all, with the counters of " + std::to_string(cpus) + " CPUs", "-",
              fmt::format("{:.1f}", core::memory_bytes(geometry) / 1024.0)});
   table.print("");
-  return kOk;
+  return kExitOk;
 }
 
 }  // namespace

@@ -9,17 +9,13 @@
 
 namespace edgeshed::cli {
 
-int fail(Exit code, std::string_view line) {
+int fail(ExitCode code, std::string_view line) {
   fmt::print(stderr, "edgeshed: {}\n", line);
   return code;
 }
 
 core::Model load_config(const std::string& path, std::uint32_t hz) {
-  try {
-    return config::load(path, hz == 0 ? config::kHzStrictest : hz);
-  } catch (const Error& error) {
-    throw Error(error.what(), kUsage);
-  }
+  return config::load(path, hz == 0 ? config::kHzStrictest : hz);
 }
 
 CLI::App* add_command(CLI::App& app, const std::string& name, const std::string& description,

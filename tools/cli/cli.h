@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "userspace/core/error_type.h"
 #include "userspace/core/model.h"
 
 namespace CLI {
@@ -14,16 +15,6 @@ class App;
 }
 
 namespace edgeshed::cli {
-
-/// Exit codes, the same for every subcommand. 1 to 4 mean what the kernel folder's errors mean; a
-/// wrong configuration is kUsage here (load_config).
-enum Exit : int {
-  kOk = 0,
-  kFailed = 1,
-  kUsage = 2,            // usage or configuration
-  kRefusedByOthers = 3,  // somebody else's program, pins or daemon is in the way
-  kNoPrivilege = 4,
-};
 
 /// Options before or after the subcommand's name.
 struct Globals {
@@ -34,14 +25,13 @@ struct Globals {
 /// What a subcommand's setup function needs. Each sets `run` from its callback.
 struct Context {
   Globals globals;
-  std::function<int()> run;  // returns an Exit
+  std::function<int()> run;  // returns an ExitCode
 };
 
 /// Prints "edgeshed: <line>" to standard error and returns `code`.
-int fail(Exit code, std::string_view line);
+int fail(ExitCode code, std::string_view line);
 
-/// config::load, with kUsage as the exit code of its Error. hz: jiffies per second to check bursts
-/// against; 0: the strictest.
+/// config::load. hz: jiffies per second to check bursts against; 0: the strictest.
 core::Model load_config(const std::string& path, std::uint32_t hz = 0);
 
 /// Adds a subcommand with examples below its options in --help.

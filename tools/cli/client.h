@@ -12,9 +12,9 @@ namespace edgeshed::cli {
 
 /// What came of a message.
 struct Reply {
-  Exit code = kOk;      // kOk: the daemon answered ok
-  std::string error;    // one line if not
-  bool running = true;  // false: no daemon listens on the socket
+  ExitCode code = kExitOk;  // kExitOk: the daemon answered ok
+  std::string error;        // one line if not
+  bool running = true;      // false: no daemon listens on the socket
   boost::json::object answer;
 };
 

@@ -25,8 +25,8 @@ int run_detach(const std::string& dev, const Globals& globals) {
   if (devices.empty()) {
     fmt::print("nothing of EdgeShed is attached{}\n", dev.empty() ? "" : " to " + dev);
   }
-  if (!kernel::attachments(globals.pin_dir).empty()) return kOk;
-  if (!kernel::pins_exist(globals.pin_dir)) return kOk;
+  if (!kernel::attachments(globals.pin_dir).empty()) return kExitOk;
+  if (!kernel::pins_exist(globals.pin_dir)) return kExitOk;
   kernel::remove_pins(globals.pin_dir);
   fmt::print("{}: pins removed\n", globals.pin_dir);
   if (ask_daemon(globals.socket, daemon::StatusRequest{}).running) {
@@ -34,7 +34,7 @@ int run_detach(const std::string& dev, const Globals& globals) {
         "edgeshedd still runs on the removed maps; stop it, or restart it after the next "
         "attach\n");
   }
-  return kOk;
+  return kExitOk;
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace {
 
 int run_disconnect(const daemon::DisconnectRequest& disconnect, const Globals& globals) {
   const Reply reply = ask_daemon(globals.socket, disconnect);
-  return reply.code == kOk ? kOk : fail(reply.code, reply.error);
+  return reply.code == kExitOk ? kExitOk : fail(reply.code, reply.error);
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ int run_dump(const DumpOptions& options, const Globals& globals) {
   if (options.kind == "connections") dump_connections(view, options.json);
   if (options.kind == "plan") dump_plan(view, options.json);
   if (options.kind == "counters") dump_counters(view, options.json);
-  return kOk;
+  return kExitOk;
 }
 
 }  // namespace

@@ -45,13 +45,13 @@ std::string text_of(const json::object& event, std::string_view member) {
 
 int dump_events(const HostView& view, bool as_json, const Globals& globals) {
   Reply reply = ask_daemon(globals.socket, daemon::EventsRequest{});
-  if (reply.code != kOk && reply.running) return fail(reply.code, reply.error);
+  if (reply.code != kExitOk && reply.running) return fail(reply.code, reply.error);
   json::array events =
-      reply.code == kOk ? std::move(reply.answer["events"].as_array()) : take_from_ring(view);
+      reply.code == kExitOk ? std::move(reply.answer["events"].as_array()) : take_from_ring(view);
   name(view, events);
   if (as_json) {
     fmt::print("{}\n", json::serialize(events));
-    return kOk;
+    return kExitOk;
   }
   Table table({"ENDPOINT", "REMOTE", "ROOM", "WAY", "LANE", "REASON", "VERDICT", "FOR"});
   for (const auto& one : events) {
@@ -61,7 +61,7 @@ int dump_events(const HostView& view, bool as_json, const Globals& globals) {
                text_of(event, "verdict"), text_of(event, "sampled_of")});
   }
   table.print("no shed has been sampled");
-  return kOk;
+  return kExitOk;
 }
 
 }  // namespace edgeshed::cli

@@ -84,7 +84,7 @@ json::object connection_json(const HostView& view, std::uint32_t number) {
           {"priority", policy.priority},
           {"weight", std::round(weight * 100) / 100},
           {"exempt", (policy.flags & ES_CONN_EXEMPT) != 0},
-          {"stream_block", record.stream_block}};
+          {"stream_block", record.key.stream_block}};
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kOk : kUsage;
+    return app.exit(error) == 0 ? kExitOk : kExitUsage;
   }
   return context.run();
 }
@@ -51,8 +51,8 @@ int main(int argc, char** argv) {
   try {
     return edgeshed::cli::run(argc, argv);
   } catch (const edgeshed::Error& error) {
-    return edgeshed::cli::fail(static_cast<edgeshed::cli::Exit>(error.exit_code()), error.what());
+    return edgeshed::cli::fail(static_cast<edgeshed::ExitCode>(error.exit_code()), error.what());
   } catch (const std::exception& error) {
-    return edgeshed::cli::fail(edgeshed::cli::kFailed, error.what());
+    return edgeshed::cli::fail(edgeshed::kExitFailure, error.what());
   }
 }

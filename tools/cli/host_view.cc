@@ -19,7 +19,7 @@ std::vector<std::string> ask_list(const std::string& socket, const char* kind) {
   for (;;) {
     const Reply reply =
         ask_daemon(socket, daemon::NamesRequest{kind, static_cast<std::uint32_t>(names.size())});
-    if (reply.code != kOk) return names;
+    if (reply.code != kExitOk) return names;
     const auto* list = reply.answer.if_contains("names");
     if (list == nullptr || !list->is_array() || list->get_array().empty()) return names;
     for (const auto& name : list->get_array()) {

@@ -10,7 +10,7 @@ namespace {
 
 int run_override(const daemon::OverrideRequest& override, const Globals& globals) {
   const Reply reply = ask_daemon(globals.socket, override);
-  return reply.code == kOk ? kOk : fail(reply.code, reply.error);
+  return reply.code == kExitOk ? kExitOk : fail(reply.code, reply.error);
 }
 
 }  // namespace

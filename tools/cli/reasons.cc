@@ -41,14 +41,14 @@ int run_reasons(const ReasonsOptions& options) {
                                          {"text", reason.text}});
     }
     fmt::print("{}\n", boost::json::serialize(list));
-    return kOk;
+    return kExitOk;
   }
   Table table({"REASON", "VERDICT", "LEDGER", "MEANING"});
   for (const Reason& reason : kReasons) {
     table.add({reason.name, reason.verdict, reason.outcome, reason.text});
   }
   table.print("");
-  return kOk;
+  return kExitOk;
 }
 
 }  // namespace

@@ -89,9 +89,9 @@ json::array endpoints_json(const HostView& view, bool& ledger_exact) {
 json::object collect(const Globals& globals) {
   const bool attached = kernel::pins_exist(globals.pin_dir);
   Reply reply = ask_daemon(globals.socket, daemon::StatusRequest{});
-  json::object daemon{{"running", reply.code == kOk}};
+  json::object daemon{{"running", reply.code == kExitOk}};
   json::array shards;
-  if (reply.code == kOk) {
+  if (reply.code == kExitOk) {
     for (auto& member : reply.answer["daemon"].as_object()) {
       daemon[member.key()] = std::move(member.value());
     }
@@ -190,17 +190,17 @@ int run_status(bool as_json, const Globals& globals) {
   const json::object status = collect(globals);
   if (as_json) {
     fmt::print("{}\n", json::serialize(status));
-    return kOk;
+    return kExitOk;
   }
   print_daemon(status);
-  if (!status.at("attached").as_bool()) return kOk;
+  if (!status.at("attached").as_bool()) return kExitOk;
   fmt::print("\n");
   print_interfaces(status);
   fmt::print("\n");
   print_shards(status);
   fmt::print("\n");
   print_endpoints(status);
-  return kOk;
+  return kExitOk;
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ core::Model load(const std::string& path, uint32_t hz) {
   // Reading ends at the end of the file, or because it cannot be read (a directory opens).
   if (!file.eof() || file.bad()) {
     throw Error(path + ": cannot be read; check that the file exists and that you may read it",
-                kExitConfig);
+                kExitUsage);
   }
   return parse(text, path, hz);
 }

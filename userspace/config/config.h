@@ -14,7 +14,7 @@ namespace edgeshed::config {
 /// passes here passes everywhere.
 inline constexpr uint32_t kHzStrictest = 1000;
 
-/// Reads a file. Throws edgeshed::Error (kExitConfig).
+/// Reads a file. Throws edgeshed::Error (kExitUsage).
 core::Model load(const std::string& path, uint32_t hz = kHzStrictest);
 
 /// The same from text; `path` stands in the errors.

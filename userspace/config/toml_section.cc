@@ -41,7 +41,7 @@ void fail_at(const std::string& path, const toml::source_region& where,
              const std::string& message) {
   throw Error(path + ":" + std::to_string(where.begin.line) + ":" +
                   std::to_string(where.begin.column) + ": " + message,
-              kExitConfig);
+              kExitUsage);
 }
 
 std::string list_text(std::span<const std::string> names) {

@@ -14,7 +14,7 @@
 
 namespace edgeshed::config {
 
-/// Throws edgeshed::Error (kExitConfig): "path:line:column: message".
+/// Throws edgeshed::Error (kExitUsage): "path:line:column: message".
 [[noreturn]] void fail_at(const std::string& path, const toml::source_region& where,
                           const std::string& message);
 

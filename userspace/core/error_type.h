@@ -7,12 +7,13 @@
 
 namespace edgeshed {
 
-/// Exit codes of every program of the project.
+/// Exit codes of every program of the project: the one list.
 enum ExitCode : int {
+  kExitOk = 0,
   kExitFailure = 1,      ///< it was tried and failed
-  kExitUsage = 2,        ///< the command line is wrong
-  kExitConfig = 3,       ///< the configuration is wrong
-  kExitEnvironment = 4,  ///< kernel, privilege or library is missing
+  kExitUsage = 2,        ///< the command line or the configuration is wrong
+  kExitRefused = 3,      ///< something of somebody else is in the way; everything is as it was
+  kExitEnvironment = 4,  ///< kernel feature, privilege or library is missing
 };
 
 /// what() is one line: what is wrong, where (file:line:column), what is allowed, what to do.

@@ -46,6 +46,7 @@ std::vector<MapMemory> map_memory(const struct es_geometry& geometry) {
       array("es_plan_class", 2ull * geometry.classes, sizeof(es_plan_class)),
       array("es_buckets", geometry.buckets + 1ull, sizeof(es_bucket)),
       array("es_conns", geometry.connections, sizeof(es_connection)),
+      array("es_conns_in", geometry.connections, sizeof(es_flow_state)),
       array("es_conns_out", geometry.connections, sizeof(es_flow_state)),
       array("es_streams", geometry.stream_blocks + 1ull, sizeof(es_stream_block)),
       array("es_count_ep", cpus * geometry.endpoints, sizeof(es_endpoint_counters)),

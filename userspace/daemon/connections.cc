@@ -58,7 +58,7 @@ Connections::Adopted Connections::adopt() {
 }
 
 void Connections::adopt_stream_block(std::uint32_t record, std::vector<bool>& used) {
-  const std::uint32_t block = records_[record].stream_block;
+  const std::uint32_t block = records_[record].key.stream_block;
   if (block == 0) return;
   if (block < used.size() && !used[block]) {
     used[block] = true;
@@ -142,7 +142,7 @@ std::string Connections::insert(const es_key& key, const es_policy& policy) {
         "then edgeshed detach and edgeshed attach",
         table_.size(), table_.capacity());
   }
-  if (known && records_[*record].stream_block == 0) {
+  if (known && records_[*record].key.stream_block == 0) {
     table_.set_stream_block(*record, take_stream_block(policy.room));
   }
   return {};
@@ -153,7 +153,7 @@ std::string Connections::disconnect(const DisconnectRequest& request) {
   const std::string error = read_key(request.remote, request.endpoint, key);
   if (!error.empty()) return error;
   const auto record = table_.find(key);
-  const std::uint32_t block = record ? records_[*record].stream_block : 0;
+  const std::uint32_t block = record ? records_[*record].key.stream_block : 0;
   if (!table_.remove(key)) {
     return fmt::format("{} is no connection of endpoint {}", request.remote, request.endpoint);
   }

@@ -50,6 +50,7 @@ kernel::SlotTableMemory table_memory(const kernel::MapSet& maps) {
   kernel::SlotTableMemory memory;
   memory.buckets = maps.buckets();
   memory.connections = maps.connections();
+  memory.connections_in = maps.connections_in();
   memory.connections_out = maps.connections_out();
   memory.stash_used = &maps.control().stash_used;
   memory.seed[0] = maps.geometry().seed[0];
@@ -128,7 +129,7 @@ class Daemon {
     asio::signal_set reload(context, SIGHUP);
     wait_for_reload(reload);
     asio::steady_timer timer(context);
-    int exit_code = kStopped;
+    int exit_code = kExitOk;
     schedule_upkeep(timer, context, exit_code);
     spdlog::info(
         "ready: plan generation {} is out, {} endpoints, {} shards, {} connections, {} Hz; "
@@ -158,7 +159,7 @@ class Daemon {
       watch_pins();
       if (const std::string failure = tick_thread_->failure(); !failure.empty()) {
         spdlog::critical("{}", failure);
-        exit_code = kDaemonFailed;
+        exit_code = kExitFailure;
         context.stop();
         return;
       }
@@ -194,37 +195,15 @@ class Daemon {
   std::optional<TickThread> tick_thread_;  // last: it stops before what it uses goes
 };
 
-/// config::load, whose exit code means another thing in edgeshed's table of exit codes.
-core::Model load_config(const std::string& path, std::uint32_t hz) {
-  try {
-    return config::load(path, hz);
-  } catch (const Error& error) {
-    throw Error(error.what(), kExitUsage);
-  }
-}
-
 int run(const DaemonOptions& options) {
   // One daemon per socket and per set of pins.
   const InstanceLock lock(options.socket, options.pin_dir);
   // The maps that `edgeshed attach` made.
   kernel::MapSet maps = kernel::MapSet::from_pins(options.pin_dir, kernel::Access::kReadWrite);
   // The configuration, checked against this kernel's HZ. Nothing has been written so far.
-  const core::Model model = load_config(options.config, maps.geometry().hz);
+  const core::Model model = config::load(options.config, maps.geometry().hz);
   const auto daemon = std::make_unique<Daemon>(options, model, std::move(maps));
   return daemon->run();
-}
-
-int exit_of(const Error& error) {
-  switch (error.exit_code()) {
-    case kernel::kExitRefused:
-      return kRefusedByOthers;
-    case kExitUsage:
-      return kBadConfig;
-    case kExitEnvironment:
-      return kNoPrivilege;
-    default:
-      return kDaemonFailed;
-  }
 }
 
 }  // namespace
@@ -234,14 +213,14 @@ int run_daemon(const DaemonOptions& options) {
     return run(options);
   } catch (const Error& error) {
     spdlog::critical("{}", error.what());
-    return exit_of(error);
+    return error.exit_code();
   } catch (const boost::system::system_error& error) {
     // Asio's io_context makes a ring of its own, after the tick thread's has worked.
     spdlog::critical("{}", error.what());
-    return kDaemonFailed;
+    return kExitFailure;
   } catch (const std::exception& error) {
     spdlog::critical("{}", error.what());
-    return kDaemonFailed;
+    return kExitFailure;
   }
 }
 

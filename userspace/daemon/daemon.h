@@ -13,16 +13,7 @@ struct DaemonOptions {
   bool fifo = false;  // ask for SCHED_FIFO for the tick thread
 };
 
-/// Exit codes, as of the command line (tools/cli/cli.h).
-enum DaemonExit : int {
-  kStopped = 0,
-  kDaemonFailed = 1,
-  kBadConfig = 2,
-  kRefusedByOthers = 3,
-  kNoPrivilege = 4,
-};
-
-/// Runs until SIGTERM or SIGINT, and leaves everything attached. Returns a DaemonExit; every
+/// Runs until SIGTERM or SIGINT, and leaves everything attached. Returns an ExitCode; every
 /// failure has been logged in one line by then.
 int run_daemon(const DaemonOptions& options);
 

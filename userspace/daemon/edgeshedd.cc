@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "userspace/core/error_type.h"
 #include "userspace/daemon/daemon.h"
 
 int main(int argc, char** argv) {
@@ -23,7 +24,7 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : edgeshed::daemon::kBadConfig;
+    return app.exit(error) == 0 ? 0 : edgeshed::kExitUsage;
   }
   spdlog::set_default_logger(spdlog::stderr_color_mt("edgeshedd"));
   return edgeshed::daemon::run_daemon(options);

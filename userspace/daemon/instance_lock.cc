@@ -27,7 +27,7 @@ int holder_of(int fd) {
 [[noreturn]] void refuse(const std::string& path, int pid) {
   throw Error(fmt::format("another edgeshedd{} holds {}; stop it first",
                           pid > 0 ? fmt::format(" (process {})", pid) : "", path),
-              kernel::kExitRefused);
+              kExitRefused);
 }
 
 void lock(int fd, const std::string& path, int pid) {

@@ -12,7 +12,7 @@ class InstanceLock {
  public:
   /// Locks "<socket>.lock", making its folder (0755) if there is none, and the folder of the pins.
   /// The kernel lets go when the process ends, however it ends; the file stays.
-  /// Throws Error: another daemon has it (kernel::kExitRefused), or the file cannot be made.
+  /// Throws Error: another daemon has it (kExitRefused), or the file cannot be made.
   InstanceLock(const std::string& socket_path, const std::string& pin_dir);
 
  private:

@@ -52,6 +52,7 @@ class TickerTest : public testing::Test {
     counters_.resize(std::size_t{g.cpus} * g.endpoints);
     buckets_.resize(g.buckets + 1);
     records_.resize(g.connections);
+    records_in_.resize(g.connections);
     records_out_.resize(g.connections);
     streams_.resize(g.stream_blocks + 1);
     start();
@@ -70,7 +71,8 @@ class TickerTest : public testing::Test {
     ticker_ = std::make_unique<Ticker>(model_, edges);
     connections_ = std::make_unique<Connections>(
         model_,
-        kernel::SlotTableMemory{buckets_, records_, records_out_, &control_->stash_used, {1, 2}},
+        kernel::SlotTableMemory{
+            buckets_, records_, records_in_, records_out_, &control_->stash_used, {1, 2}},
         streams_, [] {});
     adopted_ = connections_->adopt();
     service_ =
@@ -101,6 +103,7 @@ class TickerTest : public testing::Test {
   std::vector<es_endpoint_counters> counters_;
   std::vector<es_bucket> buckets_;
   std::vector<es_connection> records_;
+  std::vector<es_flow_state> records_in_;
   std::vector<es_flow_state> records_out_;
   std::vector<es_stream_block> streams_;
   CommandQueue commands_;
@@ -204,7 +207,7 @@ TEST_F(TickerTest, ConnectionsSurviveARestart) {
   connections_->upkeep();
   EXPECT_EQ(say(ConnectRequest{"10.0.0.4:4000", "game", "", "", {}, {}}), R"({"ok":true})");
   std::vector<int> blocks(3);
-  for (const es_connection& record : records_) ++blocks[record.stream_block];
+  for (const es_connection& record : records_) ++blocks[record.key.stream_block];
   EXPECT_EQ(blocks[1], 1);
   EXPECT_EQ(blocks[2], 1);
 }

@@ -9,10 +9,6 @@
 
 namespace edgeshed::kernel {
 
-/// Exit code of an error that left everything as it was, because something of somebody else is in
-/// the way (a foreign XDP program, `lo`).
-inline constexpr int kExitRefused = 3;
-
 /// The hint that belongs to an errno when the caller has no better one; empty if there is none.
 /// EPERM: the capabilities; EBUSY, ENOENT, ENOMEM and others: what is usually behind them.
 std::string_view errno_hint(int err);

@@ -59,6 +59,7 @@ MapSet::MapSet(const OpenMap& open_map, std::string_view where, Access access) {
   map(plan_classes_, "es_plan_class", std::size_t{2} * size.classes);
   map(buckets_, "es_buckets", std::size_t{size.buckets} + 1);
   map(connections_, "es_conns", size.connections);
+  map(connections_in_, "es_conns_in", size.connections);
   map(connections_out_, "es_conns_out", size.connections);
   map(streams_, "es_streams", std::size_t{size.stream_blocks} + 1);
   map(endpoint_counters_, "es_count_ep", std::size_t{size.cpus} * size.endpoints);

@@ -47,6 +47,7 @@ class MapSet {
   /// geometry().buckets buckets, and the stash bucket as the last one.
   std::span<es_bucket> buckets() const { return buckets_.span(); }
   std::span<es_connection> connections() const { return connections_.span(); }
+  std::span<es_flow_state> connections_in() const { return connections_in_.span(); }
   std::span<es_flow_state> connections_out() const { return connections_out_.span(); }
   /// Block 0 belongs to nobody; a connection's stream_block is 1 to geometry().stream_blocks.
   std::span<es_stream_block> streams() const { return streams_.span(); }
@@ -70,6 +71,7 @@ class MapSet {
   MappedArray<es_plan_class> plan_classes_;
   MappedArray<es_bucket> buckets_;
   MappedArray<es_connection> connections_;
+  MappedArray<es_flow_state> connections_in_;
   MappedArray<es_flow_state> connections_out_;
   MappedArray<es_stream_block> streams_;
   MappedArray<es_endpoint_counters> endpoint_counters_;

@@ -28,12 +28,13 @@ struct SizedMap {
   std::uint32_t (*entries)(const es_geometry&);
 };
 
-constexpr std::array<SizedMap, 9> kSizedMaps = {{
+constexpr std::array<SizedMap, 10> kSizedMaps = {{
     {"es_plan_ep", "endpoints_max", [](const es_geometry& g) { return 2 * g.endpoints; }},
     {"es_plan_room", "rooms_max", [](const es_geometry& g) { return 2 * g.rooms; }},
     {"es_plan_class", "classes_max", [](const es_geometry& g) { return 2 * g.classes; }},
     {"es_buckets", "connections_max", [](const es_geometry& g) { return g.buckets + 1; }},
     {"es_conns", "connections_max", [](const es_geometry& g) { return g.connections; }},
+    {"es_conns_in", "connections_max", [](const es_geometry& g) { return g.connections; }},
     {"es_conns_out", "connections_max", [](const es_geometry& g) { return g.connections; }},
     {"es_streams", "streams_max", [](const es_geometry& g) { return g.stream_blocks + 1; }},
     {"es_count_ep", "endpoints_max", [](const es_geometry& g) { return g.cpus * g.endpoints; }},

@@ -78,6 +78,7 @@ SlotTable::SlotTable(const SlotTableMemory& memory, Grace grace)
       state_(memory.connections.size(), RecordState::kFree),
       vacated_(memory.buckets.size(), 0) {
   assert(memory_.buckets.size() >= 2 && memory_.stash_used != nullptr);
+  assert(memory_.connections.size() == memory_.connections_in.size());
   assert(memory_.connections.size() == memory_.connections_out.size());
   assert(memory_.connections.size() <= ES_CONNECTIONS_MAX);
   free_.reserve(state_.size());
@@ -201,7 +202,7 @@ void SlotTable::set_policy(std::uint32_t record, const es_policy& policy) {
 
 void SlotTable::set_stream_block(std::uint32_t record, std::uint32_t block) {
   assert(is_live(record));
-  std::atomic_ref<__u32>(memory_.connections[record].stream_block)
+  std::atomic_ref<__u32>(memory_.connections[record].key.stream_block)
       .store(block, std::memory_order_release);
 }
 
@@ -351,11 +352,10 @@ void SlotTable::fill_record(std::uint32_t record, const es_key& key, const es_po
                   memory_.seed[0], memory_.seed[1]);
   const std::uint64_t phases = mix(hash + phase);
   es_connection& connection = memory_.connections[record];
-  connection = {};
   connection.key = key;
+  connection.key.stream_block = stream_block;
   connection.policy = policy;
-  connection.stream_block = stream_block;
-  connection.in = fresh_state(phases);
+  memory_.connections_in[record] = fresh_state(phases);
   memory_.connections_out[record] = fresh_state(mix(phases + 1));
 }
 

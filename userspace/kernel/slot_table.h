@@ -26,6 +26,7 @@ namespace edgeshed::kernel {
 struct SlotTableMemory {
   std::span<es_bucket> buckets;  ///< the last one is the stash bucket; at least 2
   std::span<es_connection> connections;
+  std::span<es_flow_state> connections_in;   ///< as many as connections
   std::span<es_flow_state> connections_out;  ///< as many as connections
   std::uint32_t* stash_used = nullptr;       ///< es_control.stash_used
   std::uint64_t seed[2] = {0, 0};            ///< es_geometry.seed
