@@ -7,6 +7,7 @@
 #include "bpf/classify.h"
 #include "bpf/count.h"
 #include "bpf/decide.h"
+#include "bpf/fast.h"
 #include "bpf/flow.h"
 #include "bpf/fragment.h"
 #include "bpf/hook.h"
@@ -46,6 +47,11 @@ ES_SUBPROGRAM int follow_fragment(struct es_packet* packet) {
 ES_INLINE int pass_unseen(const int hook, struct es_packet* packet, __u8 reason) {
   count_host(packet, reason);
   return hook_return(hook, ES_VERDICT_pass);
+}
+
+ES_INLINE int pass_bypassed(const int hook, const __u8 direction) {
+  struct es_packet packet = {.direction = direction};
+  return pass_unseen(hook, &packet, ES_REASON_bypass);
 }
 
 /** Lets a later fragment go the way of its first. */
@@ -97,15 +103,26 @@ ES_GLOBAL_SUBPROGRAM int es_locate_tc(struct __sk_buff* ctx, struct es_packet* p
 }
 
 ES_INLINE int shed(void* ctx, const int hook, const __u8 direction) {
-  struct es_packet packet = {.direction = direction};
   struct es_control* control = table_control();
   if (!control) return hook_return(hook, ES_VERDICT_pass);
-  if (ES_UNLIKELY(ES_READ(control->bypass))) return pass_unseen(hook, &packet, ES_REASON_bypass);
+  if (ES_UNLIKELY(ES_READ(control->bypass))) return pass_bypassed(hook, direction);
+  __u32 generation = ES_READ(control->generation);
+  __u8 reason = ES_UNDECIDED;
+
+  /* The short way for most, or at least its first half. */
+  struct es_plain plain = plain_find(ctx, hook, direction, generation);
+  if (ES_LIKELY(plain.endpoint)) {
+    int verdict = plain_shed(&plain, direction, control, generation);
+    if (ES_LIKELY(verdict != ES_FAST_NO)) return hook_return(hook, (__u8)verdict);
+  }
 
   /* 1. parse, 2. flow */
-  __u32 generation = ES_READ(control->generation);
-  __u8 reason = (__u8)(hook == ES_HOOK_XDP ? es_locate_xdp(ctx, &packet, generation)
-                                           : es_locate_tc(ctx, &packet, generation));
+  struct es_packet packet = {.direction = direction};
+  if (ES_LIKELY(plain.endpoint))
+    plain_describe(&plain, &packet);
+  else
+    reason = (__u8)(hook == ES_HOOK_XDP ? es_locate_xdp(ctx, &packet, generation)
+                                        : es_locate_tc(ctx, &packet, generation));
   if (reason != ES_UNDECIDED) return pass_unseen(hook, &packet, reason);
   if (packet.fragment == ES_FRAG_LATER) return act_on_fragment(ctx, hook, &packet);
   struct es_plan_endpoint* endpoint = table_plan_endpoint(generation, packet.endpoint);

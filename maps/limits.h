@@ -55,8 +55,10 @@
 #define ES_ENET_CHANNELS 64u
 
 /* One in this many class-decided packets still does the table look-up, so that a room's demand
- * stays visible. A power of two. */
-#define ES_SAMPLE_EVERY 64u
+ * stays visible. A power of two. With a million connections a look-up is 600 ns of cache misses:
+ * one in 64 costs every packet 9 ns, one in 256 costs 2.5, and a CPU that sheds a million packets a
+ * second still takes 4,000 samples. */
+#define ES_SAMPLE_EVERY 256u
 
 /* Contract debts are times in 2^-16 jiffy held in 32 bits; half of that range is 2^15 jiffies
  * (32 s at HZ 1000). A connection idle for longer than this many jiffies starts afresh, so a

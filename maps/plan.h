@@ -62,7 +62,10 @@ struct es_plan_endpoint {
   __u16 reserved_hot;
   __u32 handshakes_per_cpu; /* handshakes of strangers a CPU passes under this generation */
   __u32 retry_after_ms;     /* told in rejects, before jitter */
-  __u64 reserved_line[2];
+  /* What the masks say about a lane without a look at anything else: enum es_lane_action, 2 bits
+   * per lane, lane 0 lowest. A summary for bpf/fast.h, written by the plan writer. */
+  __u16 lane_actions[ES_DIRECTIONS];
+  __u32 reserved_line[3];
   union es_classifier classifier;
   __u64 reserved_tail[8];
 };
@@ -137,6 +140,28 @@ ES_ASSERT_SIZE(struct es_plan_room, 256);
 /** Lane -> tier of an endpoint. */
 ES_SHARED_INLINE __u8 es_lane_tier(__u16 lane_tiers, __u8 lane) {
   return (lane_tiers >> (2 * lane)) & 3;
+}
+
+/* es_plan_endpoint.lane_actions */
+enum es_lane_action { ES_LANE_ASKS, ES_LANE_PASSES, ES_LANE_DROPS };
+
+/** The lane actions of a row. Asks also where a drop has more to it than the drop: shadow mode, and
+ * a join that is answered. */
+ES_SHARED_INLINE __u16 es_lane_actions_of(const struct es_plan_endpoint* row, __u32 direction) {
+  __u32 actions = 0;
+  for (__u32 lane = 0; lane < ES_LANES; lane++) {
+    int drops = ((row->drop_mask[direction] >> lane) & 1) &&
+                es_lane_tier(row->lane_tiers, (__u8)lane) == ES_TIER_best_effort;
+    int asks =
+        (row->flags & ES_EP_SHADOW) || ((row->flags & ES_EP_REJECTS) && lane == ES_LANE_join);
+    __u32 action = ES_LANE_ASKS;
+    if (!drops)
+      action = (row->pass_mask[direction] >> lane) & 1 ? ES_LANE_PASSES : ES_LANE_ASKS;
+    else if (!asks)
+      action = ES_LANE_DROPS;
+    actions |= action << (2 * lane);
+  }
+  return (__u16)actions;
 }
 
 #endif

@@ -61,7 +61,7 @@ TEST(RoomLedgerTest, ArrivalsAreWhatIsLeftAfterContracts) {
   EXPECT_EQ(room.cell[ES_IN][ES_TIER_best_effort][ES_OUTCOME_ladder], 7u);
 }
 
-TEST(SampleTest, OneInSixtyFourClassDecidedPacketsIsAttributedToItsRoom) {
+TEST(SampleTest, OneInManyClassDecidedPacketsIsAttributedToItsRoom) {
   World w;
   w.endpoint().connect("10.0.0.2", 4000, {.room = kRoom});
   w.endpoint_row().stranger_room = 5;

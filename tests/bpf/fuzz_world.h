@@ -174,6 +174,7 @@ class Chaos {
     row.stranger_tier_cap = static_cast<std::uint8_t>(dice_.below(ES_TIERS));
     row.stranger_priority = static_cast<std::uint8_t>(dice_.word());
     row.handshakes_per_cpu = dice_.percent(30) ? ~0u : dice_.below(5);
+    for (unsigned d = 0; d < ES_DIRECTIONS; ++d) row.lane_actions[d] = es_lane_actions_of(&row, d);
     row.generation = generation();
     world_.plan_ep.put(i);
   }

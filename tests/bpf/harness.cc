@@ -268,6 +268,8 @@ World& World::publish(std::optional<std::uint32_t> generation) {
     // A row without tiers was never given: there is no such endpoint.
     if (endpoints_[i].lane_tiers == 0) continue;
     endpoints_[i].generation = next;
+    for (const unsigned direction : {ES_IN, ES_OUT})
+      endpoints_[i].lane_actions[direction] = es_lane_actions_of(&endpoints_[i], direction);
     maps_.plan_endpoints(copy)[i] = endpoints_[i];
   }
   for (std::size_t i = 0; i < rooms_.size(); ++i) {

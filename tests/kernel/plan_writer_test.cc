@@ -78,6 +78,38 @@ TEST(PlanWriter, ShorterPlanTakesRowsAway) {
   EXPECT_EQ(maps.rooms[1].generation, 2u) << "the former plan still stands for late readers";
 }
 
+std::uint16_t action(unsigned lane, es_lane_action what) {
+  return static_cast<std::uint16_t>(what << (2 * lane));
+}
+
+TEST(PlanWriter, EndpointsCarryWhatTheirMasksSay) {
+  PlanMaps maps;
+  PlanWriter writer(maps.memory());
+  std::vector<es_plan_endpoint> endpoints(4);
+  for (es_plan_endpoint& row : endpoints) {
+    row.lane_tiers = ES_TIER_best_effort << (2 * ES_LANE_join) |
+                     ES_TIER_best_effort << (2 * ES_LANE_voice) |
+                     ES_TIER_standard << (2 * ES_LANE_command);
+    row.drop_mask[ES_IN] = 1 << ES_LANE_join | 1 << ES_LANE_voice | 1 << ES_LANE_command;
+    row.pass_mask[ES_IN] = 1 << ES_LANE_voice | 1 << ES_LANE_event;
+    row.pass_mask[ES_OUT] = 1 << ES_LANE_command;
+    row.lane_actions[ES_OUT] = 0xffff;  // whatever stood there
+  }
+  endpoints[2].flags = ES_EP_REJECTS;
+  endpoints[3].flags = ES_EP_SHADOW;
+  writer.publish({.endpoints = endpoints, .rooms = {}, .classes = {}}, 0);
+  const auto written = [&](unsigned number, es_direction direction) {
+    return maps.endpoints[4 + number].lane_actions[direction];
+  };
+  const int joins = action(ES_LANE_join, ES_LANE_DROPS),
+            voice = action(ES_LANE_voice, ES_LANE_DROPS),
+            event = action(ES_LANE_event, ES_LANE_PASSES);
+  EXPECT_EQ(written(1, ES_IN), joins | voice | event) << "only best-effort is dropped by a mask";
+  EXPECT_EQ(written(1, ES_OUT), action(ES_LANE_command, ES_LANE_PASSES));
+  EXPECT_EQ(written(2, ES_IN), voice | event) << "a refused join may be answered";
+  EXPECT_EQ(written(3, ES_IN), event) << "shadow mode drops nothing";
+}
+
 TEST(PlanWriter, GenerationSkipsZeroAndKeepsAlternatingCopies) {
   EXPECT_EQ(next_generation(0), 1u);
   EXPECT_EQ(next_generation(7), 8u);
@@ -119,6 +151,15 @@ TEST(PlanWriter, NeverAllocates) {
   EXPECT_EQ(g_allocations, before);
 }
 
+/// What the writer adds to a row: takes it away again, or says false when it does not fit the row.
+bool unseal(es_plan_endpoint& row, unsigned char pattern) {
+  for (const unsigned direction : {ES_IN, ES_OUT})
+    if (row.lane_actions[direction] != es_lane_actions_of(&row, direction)) return false;
+  std::memset(row.lane_actions, pattern, sizeof(row.lane_actions));
+  return true;
+}
+bool unseal(es_plan_room&, unsigned char) { return true; }
+
 /// Copies a row as a packet does: the live generation, the row, then the row's generation again.
 /// Empty pattern byte -1: torn, the packet path would read again.
 struct Seen {
@@ -140,7 +181,7 @@ Seen read_row(const es_control& control, const std::vector<Row>& both, std::size
   std::atomic_thread_fence(std::memory_order_acquire);
   Seen seen;
   seen.passed_check = __atomic_load_n(&row.generation, __ATOMIC_ACQUIRE) == generation;
-  seen.whole = true;
+  seen.whole = unseal(copy, static_cast<unsigned char>(generation));
   for (std::size_t i = sizeof(row.generation); i < sizeof(Row); ++i) {
     seen.whole = seen.whole && to[i] == static_cast<unsigned char>(generation);
   }

@@ -13,6 +13,20 @@ void store_release(T& place, T value) {
   std::atomic_ref<T>(place).store(value, std::memory_order_release);
 }
 
+/// Rows as they are published: an endpoint's with the summary of its masks, so that no planner can
+/// forget it.
+template <typename Row>
+const Row& sealed(const Row& row) {
+  return row;
+}
+
+es_plan_endpoint sealed(const es_plan_endpoint& content) {
+  es_plan_endpoint row = content;
+  for (const unsigned direction : {ES_IN, ES_OUT})
+    row.lane_actions[direction] = es_lane_actions_of(&row, direction);
+  return row;
+}
+
 /// Row order of maps/plan.h: generation 0, the fields, the new generation. The fence keeps the
 /// fields behind the first store; the release keeps them before the last one.
 template <typename Row>
@@ -32,7 +46,7 @@ void write_copy(std::span<Row> both, std::span<const Row> rows, std::uint32_t ge
   const std::size_t per_copy = both.size() / 2;
   assert(rows.size() <= per_copy);
   const std::span<Row> copy = both.subspan((generation & 1) * per_copy, per_copy);
-  for (std::size_t i = 0; i < rows.size(); ++i) write_row(copy[i], rows[i], generation);
+  for (std::size_t i = 0; i < rows.size(); ++i) write_row(copy[i], sealed(rows[i]), generation);
   for (std::size_t i = rows.size(); i < per_copy; ++i) {
     // Absent already: no store, so the page stays clean.
     if (copy[i].generation != 0) store_release(copy[i].generation, __u32{0});
