@@ -22,7 +22,7 @@
 namespace edgeshed::daemon {
 
 /// Longest message and longest answer, bytes.
-inline constexpr std::size_t kMessageBytesMax = 64 * 1024;
+inline constexpr std::size_t kMessageBytesMax = 65'536;
 
 /// What a game server measured of one shard.
 struct ReportRequest {
