@@ -60,6 +60,7 @@ bool parse_remote(std::string_view text, struct es_key& key) {
 
   uint16_t port = 0;
   const char* end = port_text.data() + port_text.size();
+  // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): its end is passed too
   const auto parsed = std::from_chars(port_text.data(), end, port);
   if (parsed.ec != std::errc() || parsed.ptr != end || port == 0) return false;
   Address address;

@@ -67,7 +67,7 @@ class TemporaryFolder {
   ~TemporaryFolder() {
     try {
       if (!path_.empty()) remove_folder(path_);
-    } catch (const Error&) {
+    } catch (const Error&) {  // NOLINT(bugprone-empty-catch)
       // The error that brought us here says more than one about cleaning up.
     }
   }
