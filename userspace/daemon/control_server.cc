@@ -120,7 +120,7 @@ ControlServer::ControlServer(asio::io_context& context, const std::string& path,
   // Narrow from the first moment on: between bind and chmod nobody else may connect.
   const mode_t old_mask = umask(0117);
   error_code error;
-  acceptor_.bind(endpoint, error);
+  acceptor_.bind(endpoint, error);  // NOLINT(bugprone-unused-return-value): it is in `error`
   umask(old_mask);
   if (error) throw boost::system::system_error(error, fmt::format("bind {}", path_));
   acceptor_.listen(16);
