@@ -14,6 +14,9 @@ include(GoogleTest)
 
 set(EDGESHED_TEST_LABELS quick root netns slow vm)
 
+# What `tools/dev test --quick` builds: under a sanitizer the rest takes minutes and is not run.
+add_custom_target(quick_tests)
+
 function(edgeshed_test target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT_S" "SOURCES;LABELS;LIBS")
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_SOURCES OR NOT arg_LABELS)
@@ -35,6 +38,9 @@ function(edgeshed_test target)
   endif()
 
   add_executable(${target} ${arg_SOURCES})
+  if(quick IN_LIST arg_LABELS)
+    add_dependencies(quick_tests ${target})
+  endif()
   target_link_libraries(${target} PRIVATE ${arg_LIBS} GTest::gmock GTest::gtest_main)
   # PRE_TEST: the program is asked for its tests when ctest runs, not while building, so that a
   # test program that cannot start (a sanitizer, a missing kernel feature) does not stop the build.

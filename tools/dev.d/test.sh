@@ -25,7 +25,13 @@ cmd_test() {
   # Said before minutes of compiling, not after.
   [[ $quick_only == yes ]] || need_root "tools/dev test (without --quick)"
   cmd_deps
-  cmd_build --preset "$preset"
+  if [[ $quick_only == yes ]]; then
+    build_configure "$preset"
+    step "build: compile the quick tests of $preset" \
+      cmake --build --preset "$preset" -j "$JOBS" --target quick_tests
+  else
+    cmd_build --preset "$preset"
+  fi
   test_environment "$preset"
 
   local status=0
