@@ -37,6 +37,7 @@ bool tc_takes(const Bytes& frame) {
 
 /// Ports that the captures' servers and clients have.
 constexpr std::array<std::uint16_t, 6> kServerPorts = {17091, 8303, 27960, 30000, 9999, 9998};
+constexpr auto kServers = static_cast<std::uint8_t>(kServerPorts.size());
 
 std::vector<Bytes> load_frames() {
   std::vector<Bytes> frames;
@@ -195,7 +196,7 @@ class FuzzPackets : public testing::Test {
   FuzzPackets() : dice_(seed()), mutator_(load_frames(), dice_) {
     std::cout << "seed " << seed() << "\n";
     // A client's port is the server's own for OpenArena, so 27960 serves both ways.
-    for (std::uint8_t number = 1; number <= kServerPorts.size(); ++number) {
+    for (std::uint8_t number = 1; number <= kServers; ++number) {
       world_.endpoint({.number = number,
                        .port = kServerPorts[number - 1],
                        .address = number % 2 ? "" : "10.77.0.1"});
@@ -214,7 +215,7 @@ class FuzzPackets : public testing::Test {
 
   /// Another plan: endpoint n has protocol n + turn, and every room sheds something.
   void publish_plan(unsigned turn) {
-    for (std::uint8_t number = 1; number <= kServerPorts.size(); ++number) {
+    for (std::uint8_t number = 1; number <= kServers; ++number) {
       es_plan_endpoint& row = world_.endpoint_row(number);
       row.protocol = static_cast<__u8>((number + turn) % ES_PROTOCOLS);
       row.flags = static_cast<__u8>((row.flags & ES_EP_ANY_ADDRESS) | ES_EP_REJECTS);

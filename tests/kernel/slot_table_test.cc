@@ -337,7 +337,7 @@ TEST(SlotTable, AdoptionFinishesAnInterruptedMove) {
       present.insert(next);
     }
     FAIL() << "no move was needed";
-  } catch (const std::runtime_error&) {
+  } catch (const std::runtime_error&) {  // NOLINT(bugprone-empty-catch): the death wanted
   }
   SlotTable table(memory.spans(), kNoReaders);
   const auto adopted = table.adopt();

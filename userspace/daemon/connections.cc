@@ -150,7 +150,7 @@ std::string Connections::insert(const es_key& key, const es_policy& policy) {
 
 std::string Connections::disconnect(const DisconnectRequest& request) {
   es_key key;
-  const std::string error = read_key(request.remote, request.endpoint, key);
+  std::string error = read_key(request.remote, request.endpoint, key);
   if (!error.empty()) return error;
   const auto record = table_.find(key);
   const std::uint32_t block = record ? records_[*record].key.stream_block : 0;
