@@ -65,7 +65,7 @@ Model random_model(Random& random) {
     if (random.one_in(5)) room.level[random.below(2)][random.below(2)].tokens_per_s = 50;
   }
   for (uint32_t i = random.below(3); i > 0; --i) model.classes.push_back(random_class(random));
-  for (uint8_t i = 0; i < 1 + random.below(4); ++i) {
+  for (uint32_t i = 0; i < 1 + random.below(4); ++i) {
     Endpoint endpoint;
     endpoint.number = static_cast<uint8_t>(model.endpoints.size() + 1);
     endpoint.port = static_cast<uint16_t>(1000 + i);
@@ -73,8 +73,8 @@ Model random_model(Random& random) {
       endpoint.lane_tiers =
           with_lane_tier(endpoint.lane_tiers, lane, static_cast<uint8_t>(random.below(ES_TIERS)));
     }
-    for (uint16_t room = 0; room < model.rooms.size(); ++room) {
-      if (random.one_in(2)) endpoint.rooms.push_back(room);
+    for (uint32_t room = 0; room < model.rooms.size(); ++room) {
+      if (random.one_in(2)) endpoint.rooms.push_back(static_cast<uint16_t>(room));
     }
     if (endpoint.rooms.empty()) endpoint.rooms.push_back(0);
     endpoint.stranger_room = endpoint.rooms.front();
