@@ -3,7 +3,7 @@
 demo_help() {
   cat <<'END'
 usage: tools/dev demo [DEMO-OPTION...]
-Builds, then runs tools/demo/demo with the options given.
+Installs what is missing, builds, then runs tools/demo/demo with the options given.
 END
 }
 
@@ -14,6 +14,7 @@ cmd_demo() {
     -h | --help) demo_help; exec "$program" --help ;;
   esac
   need_root "tools/dev demo"
+  cmd_deps
   cmd_build --preset dev
   step "demo: run $program" "$program" "$@"
 }
