@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * EdgeShed for game servers. One session is one shard (one tick loop). C99, no dependency.
+ *
+ * Nothing here ever blocks for long, and nothing depends on the daemon: while it is absent every
+ * call succeeds, edgeshed_may_send() says yes, and the session registers itself again when the
+ * daemon is back. A session belongs to one thread.
+ *
+ *   edgeshed_session* s = edgeshed_open(&(edgeshed_options){.shard = "arena"});
+ *   int room = edgeshed_room_open(s, "match-1", 16);
+ *   int peer = edgeshed_connect(s, &(edgeshed_peer){.room = room, .addr = &address});
+ *   for (;;) {
+ *     edgeshed_tick_begin(s);
+ *     ...
+ *     if (edgeshed_may_send(s, peer, EDGESHED_LANE_SNAPSHOT)) send_snapshot();
+ *     edgeshed_tick_end(s);
+ *     edgeshed_event event;
+ *     while (edgeshed_poll(s, &event)) handle(&event);
+ *   }
+ */
+#ifndef EDGESHED_H
+#define EDGESHED_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct sockaddr;
+
+#if defined(__GNUC__)
+#define EDGESHED_API __attribute__((visibility("default")))
+#else
+#define EDGESHED_API
+#endif
+
+typedef struct edgeshed_session edgeshed_session;
+
+/** Lanes: the kind of a message. Numbers as on the lane header. */
+enum edgeshed_lane {
+  EDGESHED_LANE_CONTROL,
+  EDGESHED_LANE_JOIN,
+  EDGESHED_LANE_COMMAND,
+  EDGESHED_LANE_EVENT,
+  EDGESHED_LANE_SNAPSHOT,
+  EDGESHED_LANE_STREAM,
+  EDGESHED_LANE_VOICE,
+  EDGESHED_LANE_COSMETIC
+};
+
+/** What a session is. Zero means the default. */
+typedef struct edgeshed_options {
+  const char* shard;  /* name of a [[shard]] of the configuration; required */
+  const char* socket; /* NULL: $EDGESHED_SESSION_SOCKET, else /run/edgeshed/session.sock */
+  const char* server; /* for status and the log; NULL: the program's name */
+  uint32_t peers_max; /* peers at a time; 0: 1024 */
+  /* Nonzero: the server sends without asking edgeshed_may_send(). The packet path then thins its
+   * egress; otherwise it leaves that to the server, and only drops what is paused. */
+  int sends_unasked;
+} edgeshed_options;
+
+/** A player's connection. Zero means the default. */
+typedef struct edgeshed_peer {
+  int room;                    /* from edgeshed_room_open */
+  const struct sockaddr* addr; /* remote address and port: sockaddr_in or sockaddr_in6; required */
+  const char* endpoint;        /* name of an [[endpoint]]; NULL: the room's only one */
+  const char* contract_class;  /* name of a [[class]]; NULL: no contract */
+  uint64_t player;             /* your number, told in events */
+  float weight;                /* share relative to others, 0.004 to 256; 0: 1 */
+  int priority;                /* 1 to 255, higher is kept longer; 0: 128 */
+} edgeshed_peer;
+
+/** A report, for servers that measure their ticks themselves. */
+typedef struct edgeshed_report_data {
+  double tick_p99_ms;    /* over the last second */
+  double ring_occupancy; /* fullest queue, 0 to 1 */
+  uint64_t ticks;        /* completed, ever */
+  uint64_t busy_ns;      /* spent in them, ever */
+} edgeshed_report_data;
+
+enum edgeshed_event_kind {
+  EDGESHED_EVENT_RUNG = 1,      /* value: the shard's rung, 0 to 5 */
+  EDGESHED_EVENT_ROOM_STATE,    /* value: 0 none, 1 watch, 2 throttling, 3 shedding */
+  EDGESHED_EVENT_REFUSED,       /* a room, a connection or a report was refused */
+  EDGESHED_EVENT_SLOW_CONSUMER, /* value: 1 watch, 2 throttle, 3 evict: close it with 1008 */
+  EDGESHED_EVENT_DAEMON_GONE,   /* the daemon is gone: everything may be sent */
+  EDGESHED_EVENT_DAEMON_BACK    /* and is back; all registrations were sent again */
+};
+
+/** Something happened. `code` is the name in `edgeshed codes`; `text` one line. */
+typedef struct edgeshed_event {
+  int kind;
+  int peer; /* -1: none */
+  int room; /* -1: the shard */
+  uint32_t value;
+  uint64_t player;
+  uint32_t retry_after_ms; /* 0: do not retry */
+  char code[64];
+  char text[160];
+} edgeshed_event;
+
+/** Why a gateway rejected something of a client. */
+enum edgeshed_reject { EDGESHED_REJECT_OVERSIZED, EDGESHED_REJECT_OVER_BUDGET };
+
+/** Makes a session and tries to reach the daemon. NULL only if `shard` is missing or too long, or
+ * memory is out (errno EINVAL, ENOMEM). An absent daemon is no failure: see edgeshed_connected. */
+EDGESHED_API edgeshed_session* edgeshed_open(const edgeshed_options* options);
+/** Ends it. What was registered stays with the daemon for 10 s. */
+EDGESHED_API void edgeshed_close(edgeshed_session* session);
+
+/** 1: the daemon has accepted the session. */
+EDGESHED_API int edgeshed_connected(const edgeshed_session* session);
+/** Why not: one line; empty if connected. Valid until the next call. */
+EDGESHED_API const char* edgeshed_problem(const edgeshed_session* session);
+/** The socket to poll for reading, -1 while the daemon is absent. Readable: call edgeshed_poll. */
+EDGESHED_API int edgeshed_fd(const edgeshed_session* session);
+
+/** Asks for a room of the configuration to be placed on this shard, for `players` expected players.
+ * Waits for the answer, at most 200 ms. Returns the room, or -1 with errno: EBUSY refused (an event
+ * says why and when to retry), EINVAL bad name, ENOSPC too many rooms (1024).
+ * While the daemon is absent the room is accepted, and asked for later. */
+EDGESHED_API int edgeshed_room_open(edgeshed_session* session, const char* name, uint32_t players);
+EDGESHED_API void edgeshed_room_close(edgeshed_session* session, int room);
+
+/** Registers a peer. Does not wait: a refusal comes as an event. Returns the peer, or -1 with errno:
+ * EINVAL (room, address, a name that is too long), ENOSPC (peers_max). */
+EDGESHED_API int edgeshed_connect(edgeshed_session* session, const edgeshed_peer* peer);
+EDGESHED_API void edgeshed_disconnect(edgeshed_session* session, int peer);
+
+/** Around each tick: measures it, and reports at its end. */
+EDGESHED_API void edgeshed_tick_begin(edgeshed_session* session);
+EDGESHED_API void edgeshed_tick_end(edgeshed_session* session);
+/** Occupancy of the fullest queue, 0 to 1, for the next edgeshed_tick_end(). */
+EDGESHED_API void edgeshed_set_ring(edgeshed_session* session, double occupancy);
+/** Instead of tick_begin and tick_end. */
+EDGESHED_API void edgeshed_report(edgeshed_session* session, const edgeshed_report_data* report);
+
+/** How far a client is behind: newest update sent, newest acknowledged, bytes queued towards it. */
+EDGESHED_API void edgeshed_note_ack(edgeshed_session* session, int peer, uint32_t latest_seq,
+                                    uint32_t acked_seq, uint32_t buffered_bytes);
+EDGESHED_API void edgeshed_note_reject(edgeshed_session* session, int peer,
+                                       enum edgeshed_reject reason);
+
+/** May this be sent to this peer now? 1 yes, 0 skip it (a later one will go out). About a
+ * nanosecond while nothing is shed. Unknown peers and lanes: 1. A yes counts as sent. */
+EDGESHED_API int edgeshed_may_send(edgeshed_session* session, int peer, enum edgeshed_lane lane);
+
+/** The next event, without waiting. 1: `event` is filled; 0: none. */
+EDGESHED_API int edgeshed_poll(edgeshed_session* session, edgeshed_event* event);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
