@@ -23,6 +23,9 @@ struct es_key {
 ES_ASSERT_SIZE(struct es_key, 24);
 
 #define ES_CONN_EXEMPT 0x0001u /* `edgeshed allow`: never shed */
+/* Who told the daemon of it; the packet path does not look. None of them: `edgeshed connect`. */
+#define ES_CONN_OF_CONFIG 0x0002u
+#define ES_CONN_OF_SESSION 0x0004u
 
 /** Policy, changed by one store. weight_inverse_q8: 256 / weight, 1 to 65535. */
 struct es_policy {

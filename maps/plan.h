@@ -67,7 +67,8 @@ struct es_plan_endpoint {
   __u16 lane_actions[ES_DIRECTIONS];
   __u32 reserved_line[3];
   union es_classifier classifier;
-  __u64 reserved_tail[8];
+  __u64 name_hash; /* whose number this is, across reloads and restarts: core/numbering.h */
+  __u64 reserved_tail[7];
 };
 ES_ASSERT_SIZE(struct es_plan_endpoint, 256);
 
@@ -88,7 +89,7 @@ struct es_plan_class {
   __u32 generation;
   __u8 tier_cap; /* enum es_tier: a claim above it is lowered to it */
   __u8 reserved[3];
-  __u32 reserved_line[2];
+  __u64 name_hash; /* as in es_plan_endpoint */
   struct es_limit limit[ES_DIRECTIONS][ES_TIERS];
   __u32 reserved_tail[4];
 };
@@ -125,12 +126,12 @@ ES_ASSERT_SIZE(struct es_room_rules, 96);
 struct es_plan_room {
   __u32 generation;
   __u8 stream_cap; /* distinct streams per player, 0: no cap; above 8 acts as 8 */
-  __u8 reserved[3];
+  __u8 name_hash_high[3]; /* 56 bits of a name, as in es_plan_endpoint, where there was room */
   __u64 room_bytes_per_cpu; /* stream bytes a CPU may accept under this generation; ~0: no limit */
   __u32 stream_samples_per_s; /* windows of the governor; 0: no limit */
   __u32 stream_bytes_per_s;
   __u32 player_bytes_per_s;
-  __u32 reserved_line;
+  __u32 name_hash_low;
   __u16 packet_cost[ES_LANES];
   __u16 byte_cost_q8[ES_LANES];
   struct es_room_rules rules[ES_DIRECTIONS];

@@ -252,11 +252,11 @@ exempt = true
 TEST(Config, ModeOfTheEndpointWins) {
   core::Host host;
   core::Endpoint endpoint;
-  EXPECT_TRUE(core::is_shadow(host, endpoint));
+  EXPECT_TRUE(core::is_shadow(host.mode, endpoint));
   host.mode = core::Mode::enforce;
-  EXPECT_FALSE(core::is_shadow(host, endpoint));
+  EXPECT_FALSE(core::is_shadow(host.mode, endpoint));
   endpoint.mode = core::Mode::shadow;
-  EXPECT_TRUE(core::is_shadow(host, endpoint));
+  EXPECT_TRUE(core::is_shadow(host.mode, endpoint));
 }
 
 TEST(Config, WeightInverse) {

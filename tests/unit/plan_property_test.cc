@@ -44,6 +44,7 @@ LadderTable random_ladder(Random& random) {
 
 ContractClass random_class(Random& random) {
   ContractClass contract;
+  contract.name = "contract";
   contract.tier_cap = static_cast<uint8_t>(random.below(ES_TIERS));
   for (auto& direction : contract.rate) {
     for (ContractRate& rate : direction) {
@@ -60,6 +61,7 @@ Model random_model(Random& random) {
   model.shards.resize(1 + random.below(3));
   model.rooms.resize(1 + random.below(6));
   for (Room& room : model.rooms) {
+    room.name = "room";
     room.shard = random.below(static_cast<uint32_t>(model.shards.size()));
     if (random.one_in(5)) room.stream_cap = 3;
     if (random.one_in(5)) room.level[random.below(2)][random.below(2)].tokens_per_s = 50;
@@ -67,6 +69,7 @@ Model random_model(Random& random) {
   for (uint32_t i = random.below(3); i > 0; --i) model.classes.push_back(random_class(random));
   for (uint32_t i = 0; i < 1 + random.below(4); ++i) {
     Endpoint endpoint;
+    endpoint.name = "endpoint";
     endpoint.number = static_cast<uint8_t>(model.endpoints.size() + 1);
     endpoint.port = static_cast<uint16_t>(1000 + i);
     for (uint8_t lane = 0; lane < ES_LANES; ++lane) {

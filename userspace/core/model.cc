@@ -25,6 +25,7 @@ constexpr const char* kProtocolNames[] = {
 
 template <typename Items>
 int find_name(const Items& items, std::string_view name) {
+  if (name.empty()) return -1;  // the name of holes, and of class 0
   const auto found = std::find_if(items.begin(), items.end(),
                                   [name](const auto& item) { return item.name == name; });
   return found == items.end() ? -1 : static_cast<int>(found - items.begin());
@@ -53,19 +54,19 @@ const char* protocol_name(uint8_t protocol) {
   return protocol < ES_PROTOCOLS ? kProtocolNames[protocol] : "?";
 }
 
-bool is_shadow(const Host& host, const Endpoint& endpoint) {
-  const Mode mode = endpoint.mode == Mode::unset ? host.mode : endpoint.mode;
-  return mode != Mode::enforce;
+bool class_exists(const Model& model, uint32_t number) {
+  return number == 0 || (number < model.classes.size() && !model.classes[number].name.empty());
+}
+
+bool is_shadow(Mode host, const Endpoint& endpoint) {
+  return (endpoint.mode == Mode::unset ? host : endpoint.mode) != Mode::enforce;
 }
 
 int find_shard(const Model& model, std::string_view name) { return find_name(model.shards, name); }
 
 int find_room(const Model& model, std::string_view name) { return find_name(model.rooms, name); }
 
-int find_class(const Model& model, std::string_view name) {
-  // Class 0 has no name: "" must not find it.
-  return name.empty() ? -1 : find_name(model.classes, name);
-}
+int find_class(const Model& model, std::string_view name) { return find_name(model.classes, name); }
 
 uint8_t find_endpoint(const Model& model, std::string_view name) {
   return static_cast<uint8_t>(find_name(model.endpoints, name) + 1);
@@ -73,7 +74,7 @@ uint8_t find_endpoint(const Model& model, std::string_view name) {
 
 uint8_t first_endpoint_of_port(const Model& model, uint16_t port) {
   for (const Endpoint& endpoint : model.endpoints) {
-    if (endpoint.port != port) continue;
+    if (!exists(endpoint) || endpoint.port != port) continue;
     const bool follows_another =
         std::any_of(model.endpoints.begin(), model.endpoints.end(),
                     [&](const Endpoint& other) { return other.next_same_port == endpoint.number; });

@@ -95,7 +95,7 @@ struct Endpoint {
   uint8_t stranger_tier_cap = ES_TIER_standard;
   uint8_t stranger_priority = 0;
   uint32_t handshakes_per_s = 100;  ///< of strangers, over all CPUs
-  /// Connections with ES_CONN_EXEMPT. While there are any, nothing is shed before the look-up.
+  /// Connections of the configuration with ES_CONN_EXEMPT, see also PlanExtras.
   uint32_t exempt_connections = 0;
 };
 
@@ -125,10 +125,17 @@ const char* lane_name(uint8_t lane);          ///< "snapshot"; "?" out of range
 const char* tier_name(uint8_t tier);          ///< "best_effort"
 const char* protocol_name(uint8_t protocol);  ///< "enet"
 
-/// Endpoint settings win over the host's; a host that says nothing is in shadow.
-bool is_shadow(const Host& host, const Endpoint& endpoint);
+/// False for a number that nobody has: keep_numbers() (numbering.h) leaves holes. Named items always
+/// exist, and so does class 0.
+inline bool exists(const Shard& shard) { return !shard.name.empty(); }
+inline bool exists(const Room& room) { return !room.name.empty(); }
+inline bool exists(const Endpoint& endpoint) { return !endpoint.name.empty(); }
+bool class_exists(const Model& model, uint32_t number);
 
-/// Index of a name, or -1.
+/// An endpoint's setting wins over the host's; both unset is shadow.
+bool is_shadow(Mode host, const Endpoint& endpoint);
+
+/// Index of a name, or -1; "" finds nothing.
 int find_shard(const Model& model, std::string_view name);
 int find_room(const Model& model, std::string_view name);
 int find_class(const Model& model, std::string_view name);

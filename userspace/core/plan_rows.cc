@@ -5,6 +5,8 @@
 #include <cassert>
 #include <cmath>
 
+#include "userspace/core/numbering.h"
+
 namespace edgeshed::core {
 namespace {
 
@@ -43,7 +45,9 @@ bool has_limit(const ContractRate& rate) { return rate.packets_per_s > 0 || rate
 
 ClassSummary summarise_classes(const Model& model) {
   ClassSummary summary;
-  for (const ContractClass& contract : model.classes) {
+  for (uint32_t number = 0; number < model.classes.size(); ++number) {
+    if (!class_exists(model, number)) continue;
+    const ContractClass& contract = model.classes[number];
     for (uint32_t direction = 0; direction < ES_DIRECTIONS; ++direction) {
       for (uint8_t tier = 0; tier < ES_TIERS; ++tier) {
         const uint8_t capped = capped_tier(direction, tier, contract.tier_cap);
@@ -113,10 +117,20 @@ void fill_rules(const LadderEffects& effects, const Room& room, uint32_t directi
   }
 }
 
+/// What a server that asks before it sends does itself: shares and intervals of its egress.
+void leave_thinning_to_server(struct es_room_rules& rules) {
+  for (uint32_t i = 0; i < kThinLanes; ++i) {
+    const uint32_t lane = kFirstThinLane + i;
+    if ((rules.drop_mask & bit(lane)) == 0) rules.keep_q16[lane] = ES_KEEP_ALL;
+    rules.min_interval_jiffies[i] = 0;
+  }
+}
+
 void fill_room(const Room& room, const ShardState& shard, const PlanTiming& timing,
-               const struct es_plan_room* previous, struct es_plan_room& row) {
+               bool server_thins, const struct es_plan_room* previous, struct es_plan_room& row) {
   struct es_plan_room next = {};
   next.generation = 1;
+  set_name_hash(next, name_hash(room.name));
   next.stream_cap = room.stream_cap;
   next.room_bytes_per_cpu =
       room.room_bytes_per_s == 0 ? ~__u64{0} : allowance(room.room_bytes_per_s, timing);
@@ -134,6 +148,7 @@ void fill_room(const Room& room, const ShardState& shard, const PlanTiming& timi
       rules.level[tier] = carry_level(before, wanted.rate_q16, wanted.burst, timing.now_jiffies);
     }
   }
+  if (server_thins) leave_thinning_to_server(next.rules[ES_OUT]);
   row = next;  // last: `previous` may be this row
 }
 
@@ -141,6 +156,7 @@ void fill_class(const ContractClass& contract, double factor, uint32_t hz,
                 struct es_plan_class& row) {
   row = {};
   row.generation = 1;
+  row.name_hash = contract.name.empty() ? 0 : name_hash(contract.name);
   row.tier_cap = contract.tier_cap;
   for (uint32_t direction = 0; direction < ES_DIRECTIONS; ++direction) {
     for (uint32_t tier = 0; tier < ES_TIERS; ++tier) {
@@ -171,8 +187,7 @@ bool needs_lookup(const Endpoint& endpoint, const ClassSummary& classes, const R
 }
 
 void fill_masks(const Endpoint& endpoint, const ClassSummary& classes, const RoomSummary& rooms,
-                uint32_t direction, struct es_plan_endpoint& row) {
-  const bool sheds_unseen = endpoint.exempt_connections == 0;
+                uint32_t direction, bool sheds_unseen, struct es_plan_endpoint& row) {
   for (uint8_t lane = 0; lane < ES_LANES; ++lane) {
     const bool best_effort = es_lane_tier(endpoint.lane_tiers, lane) == ES_TIER_best_effort;
     const bool dropped = (rooms.dropped_by_all & bit(lane)) != 0;
@@ -194,14 +209,14 @@ void fill_masks(const Endpoint& endpoint, const ClassSummary& classes, const Roo
   }
 }
 
-uint8_t endpoint_flags(const Model& model, const Endpoint& endpoint,
+uint8_t endpoint_flags(const Model& model, const Endpoint& endpoint, Mode host_mode,
                        std::span<const ShardState> shards) {
   // A join is refused only when no room of the endpoint could take it.
   const bool refuse = std::all_of(endpoint.rooms.begin(), endpoint.rooms.end(), [&](uint16_t room) {
     return shards[model.rooms[room].shard].refuse_joins();
   });
   uint32_t flags = 0;
-  if (is_shadow(model.host, endpoint)) flags |= ES_EP_SHADOW;
+  if (is_shadow(host_mode, endpoint)) flags |= ES_EP_SHADOW;
   if (endpoint.any_address) flags |= ES_EP_ANY_ADDRESS;
   if (endpoint.crc) flags |= ES_EP_ENET_CRC;
   if (endpoint.rejects) flags |= ES_EP_REJECTS;
@@ -220,12 +235,18 @@ uint32_t retry_after_ms(const Model& model, const Endpoint& endpoint,
 }
 
 void fill_endpoint(const Model& model, const Endpoint& endpoint, std::span<const ShardState> shards,
-                   const PlanTiming& timing, const ClassSummary& classes, PlanRows& rows) {
+                   const PlanTiming& timing, const PlanExtras& extras, const ClassSummary& classes,
+                   PlanRows& rows) {
+  const Mode host_mode = extras.host_mode == Mode::unset ? model.host.mode : extras.host_mode;
+  const size_t index = endpoint.number - size_t{1};
+  const uint32_t allowed = index < extras.exempt.size() ? extras.exempt[index] : 0;
+  const bool sheds_unseen = endpoint.exempt_connections + allowed == 0;
   struct es_plan_endpoint& row = rows.endpoints[endpoint.number];
   row = {};
   row.generation = 1;
   row.protocol = endpoint.protocol;
-  row.flags = endpoint_flags(model, endpoint, shards);
+  row.name_hash = name_hash(endpoint.name);
+  row.flags = endpoint_flags(model, endpoint, host_mode, shards);
   row.next_same_port = endpoint.next_same_port;
   row.default_lane = endpoint.default_lane;
   row.local_addr_hi = endpoint.address.hi;
@@ -238,7 +259,8 @@ void fill_endpoint(const Model& model, const Endpoint& endpoint, std::span<const
   row.retry_after_ms = retry_after_ms(model, endpoint, shards);
   row.classifier = endpoint.classifier;
   for (uint32_t direction = 0; direction < ES_DIRECTIONS; ++direction) {
-    fill_masks(endpoint, classes, summarise_rooms(endpoint, rows, direction), direction, row);
+    fill_masks(endpoint, classes, summarise_rooms(endpoint, rows, direction), direction,
+               sheds_unseen, row);
   }
 }
 
@@ -246,20 +268,21 @@ void fill_endpoint(const Model& model, const Endpoint& endpoint, std::span<const
 
 void fill_plan_rows(const Model& model, std::span<const ShardState> shards,
                     const PlanTiming& timing, std::span<const struct es_plan_room> previous,
-                    PlanRows& rows) {
+                    PlanRows& rows, const PlanExtras& extras) {
   assert(shards.size() == model.shards.size());
   assert(model.rooms.size() <= rows.rooms.size());
   assert(model.classes.size() <= rows.classes.size());
   assert(model.endpoints.size() < rows.endpoints.size());
 
   for (size_t i = 0; i < rows.rooms.size(); ++i) {
-    if (i >= model.rooms.size()) {
+    if (i >= model.rooms.size() || !exists(model.rooms[i])) {
       rows.rooms[i] = {};
       continue;
     }
     const bool known = i < previous.size() && previous[i].generation != 0;
-    fill_room(model.rooms[i], shards[model.rooms[i].shard], timing, known ? &previous[i] : nullptr,
-              rows.rooms[i]);
+    const bool server_thins = i < extras.server_thins.size() && extras.server_thins[i] != 0;
+    fill_room(model.rooms[i], shards[model.rooms[i].shard], timing, server_thins,
+              known ? &previous[i] : nullptr, rows.rooms[i]);
   }
 
   // Classes belong to no shard: any shard that sheds makes the stricter contract stand.
@@ -267,7 +290,7 @@ void fill_plan_rows(const Model& model, std::span<const ShardState> shards,
                                     [](const ShardState& shard) { return shard.load_rung > 0; });
   const double factor = shedding ? kContractFactorShedding : kContractFactorCalm;
   for (size_t i = 0; i < rows.classes.size(); ++i) {
-    if (i < model.classes.size()) {
+    if (i < model.classes.size() && class_exists(model, static_cast<uint32_t>(i))) {
       fill_class(model.classes[i], factor, timing.hz, rows.classes[i]);
     } else {
       rows.classes[i] = {};
@@ -277,13 +300,15 @@ void fill_plan_rows(const Model& model, std::span<const ShardState> shards,
   std::fill(rows.endpoints.begin(), rows.endpoints.end(), es_plan_endpoint{});
   const ClassSummary classes = summarise_classes(model);
   for (const Endpoint& endpoint : model.endpoints) {
-    fill_endpoint(model, endpoint, shards, timing, classes, rows);
+    if (!exists(endpoint)) continue;
+    fill_endpoint(model, endpoint, shards, timing, extras, classes, rows);
   }
 }
 
 void fill_ports_page(const Model& model, struct es_ports_page& page) {
   page = {};
   for (const Endpoint& endpoint : model.endpoints) {
+    if (!exists(endpoint)) continue;
     page.endpoint[endpoint.port] = first_endpoint_of_port(model, endpoint.port);
   }
 }

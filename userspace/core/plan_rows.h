@@ -44,13 +44,24 @@ struct PlanTiming {
   uint32_t cpus = 1;         ///< CPUs that receive packets; possible CPUs never exceeds a cap
 };
 
+/// What a tick knows beside the model, the shards and the clock. Empty spans: nothing.
+struct PlanExtras {
+  /// What endpoints do whose configuration says nothing; unset: Host::mode.
+  Mode host_mode = Mode::unset;
+  /// By endpoint, index number - 1: connections that are exempt by `edgeshed allow`. While there
+  /// are any, nothing of the endpoint is shed before the look-up.
+  std::span<const uint32_t> exempt;
+  /// By room: 1 if its server asks before it sends, and so thins its egress itself.
+  std::span<const uint8_t> server_thins;
+};
+
 /// Fills every row. `shards` has one state per Model::shards. `previous` are the room rows as
 /// published last (rows.rooms itself is fine), so that level clocks run on; empty at the start.
-/// Rows beyond the model are cleared. Allocates nothing.
+/// Rows beyond the model, and of its holes, are cleared. Allocates nothing.
 /// The model must fit into the rows, and every index in it must be valid: config::load sees to it.
 void fill_plan_rows(const Model& model, std::span<const ShardState> shards,
                     const PlanTiming& timing, std::span<const struct es_plan_room> previous,
-                    PlanRows& rows);
+                    PlanRows& rows, const PlanExtras& extras = {});
 
 /// The port table of a model: number of the first endpoint of each port.
 void fill_ports_page(const Model& model, struct es_ports_page& page);
