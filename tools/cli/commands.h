@@ -24,6 +24,7 @@ void add_override(CLI::App& app, Context& context);
 // Without a host.
 void add_check(CLI::App& app, Context& context);
 void add_reasons(CLI::App& app, Context& context);
+void add_codes(CLI::App& app, Context& context);
 
 }  // namespace edgeshed::cli
 

@@ -35,6 +35,7 @@ int run(int argc, char** argv) {
   add_disconnect(app, context);  // and no longer
   add_override(app, context);    // a rung by hand, for a while
   add_reasons(app, context);     // the list of reasons
+  add_codes(app, context);       // and of codes
 
   try {
     app.parse(argc, argv);
