@@ -19,6 +19,8 @@ struct Build {
 };
 
 void read_host(Build& build);
+void read_session(Build& build);
+void read_interfaces(Build& build);
 void read_control(Build& build);
 void read_ladder(Build& build);
 void read_shards(Build& build);

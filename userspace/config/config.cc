@@ -27,12 +27,14 @@ core::Model parse(std::string_view text, const std::string& path, uint32_t hz) {
   const toml::table table = parse_text(text, path);
   const Section root(
       path, table, "file",
-      {"host", "control", "ladder", "shard", "room", "class", "endpoint", "connection"});
+      {"host", "session", "interface", "control", "ladder", "shard", "room", "class", "endpoint", "connection"});
   core::Model model;
   Build build = {root, hz, model};
 
   // Capacities and constants first: the rest is checked against them.
   read_host(build);
+  read_session(build);
+  read_interfaces(build);
   read_control(build);
   read_ladder(build);
 

@@ -137,6 +137,39 @@ void read_host(Build& build) {
   host.mode = read_mode(section);
 }
 
+void read_session(Build& build) {
+  const toml::table* table = build.root.child("session");
+  if (table == nullptr) return;
+  const Section section(build.root.path(), *table, "[session]", {"users"});
+  build.model.session.users = section.texts("users");
+  for (const std::string& user : build.model.session.users) {
+    if (user.empty()) section.fail("users", "has an empty name; name users, or give their numbers");
+  }
+}
+
+void read_interfaces(Build& build) {
+  constexpr size_t kDevMax = 15;  // IFNAMSIZ without its end
+  static const std::string kFaces[] = {"clients", "servers"};
+  for (const toml::table* table : build.root.children("interface")) {
+    const Section section(build.root.path(), *table, "[[interface]]", {"dev", "faces", "generic"});
+    core::Interface interface;
+    section.require("dev", "name of a network interface, such as \"eth0\"");
+    interface.dev = section.text("dev", "");
+    if (interface.dev.empty() || interface.dev.size() > kDevMax || interface.dev == "lo") {
+      section.fail("dev", "\"" + interface.dev +
+                              "\" cannot be attached to; allowed: 1 to 15 characters, not lo");
+    }
+    for (const core::Interface& other : build.model.interfaces) {
+      if (other.dev == interface.dev) {
+        section.fail("dev", "\"" + interface.dev + "\" is named twice; remove one");
+      }
+    }
+    interface.faces_servers = section.choice("faces", 0, kFaces) == 1;
+    interface.generic = section.boolean("generic", false);
+    build.model.interfaces.push_back(std::move(interface));
+  }
+}
+
 void read_control(Build& build) {
   const toml::table* table = build.root.child("control");
   if (table == nullptr) return;

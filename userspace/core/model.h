@@ -104,8 +104,23 @@ struct Connection {
   struct es_policy policy = {};
 };
 
+/// An interface to attach to, for `edgeshed attach` without --dev, and for the daemon, which puts the
+/// programs back on one that was gone.
+struct Interface {
+  std::string dev;
+  bool faces_servers = false;  ///< game servers are at its other end
+  bool generic = false;        ///< XDP in generic mode, asked for
+};
+
+/// Who may open sessions (session/wire.h), besides root and the daemon's own user.
+struct SessionRules {
+  std::vector<std::string> users;  ///< names or numbers
+};
+
 struct Model {
   Host host;
+  SessionRules session;
+  std::vector<Interface> interfaces;
   ControlConfig control;
   LadderTable ladder = default_ladder_table();
   std::vector<Shard> shards;

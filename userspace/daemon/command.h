@@ -9,6 +9,9 @@
 #include "userspace/core/shard_controller.h"
 #include "userspace/daemon/spsc_queue.h"
 
+struct es_plan_board;
+struct es_report_board;
+
 namespace edgeshed::daemon {
 
 inline constexpr std::uint32_t kRoomsUnchanged = ~0u;
@@ -30,7 +33,40 @@ struct RungOverride {
   std::uint64_t until_ns = 0;
 };
 
-using Command = std::variant<ShardReport, RungOverride>;
+/// The boards of a session, mapped; null: no session. They outlive the tick that is told to let go
+/// of them by one whole tick.
+struct SessionBoards {
+  const es_report_board* report = nullptr;
+  es_plan_board* plan = nullptr;
+};
+
+/// A game server's session begins or ends (null boards) on a shard.
+struct SessionChange {
+  std::uint32_t shard = 0;
+  SessionBoards boards;
+};
+
+/// Whether the server of a room asks before it sends (core::PlanExtras::server_thins).
+struct ServerThins {
+  std::uint16_t room = 0;
+  bool thins = false;
+};
+
+/// Connections of an endpoint that `edgeshed allow` exempts.
+struct ExemptCount {
+  std::uint8_t endpoint = 0;  // number, 1 and up
+  std::uint32_t connections = 0;
+};
+
+class Setup;
+
+/// Another configuration takes the place of the one that runs. `next` outlives its use.
+struct SetupChange {
+  Setup* next = nullptr;
+};
+
+using Command =
+    std::variant<ShardReport, RungOverride, SessionChange, ServerThins, ExemptCount, SetupChange>;
 
 /// 256 commands: at 60 Hz that is 15,000 a second, far beyond what a socket of scripts sends.
 using CommandQueue = SpscQueue<Command, 256>;

@@ -22,7 +22,8 @@ std::string names_of(const std::vector<core::Endpoint>& endpoints) {
 
 Connections::Connections(const core::Model& model, const kernel::SlotTableMemory& memory,
                          std::span<es_stream_block> streams, kernel::Grace grace)
-    : model_(model),
+    : model_(&model),
+      owner_(memory.connections.size()),
       records_(memory.connections),
       streams_(streams),
       table_(memory, std::move(grace)) {}
@@ -33,12 +34,20 @@ Connections::Adopted Connections::adopt() {
   adopted.repaired = found.repaired;
   std::vector<bool> used(streams_.size(), false);
   for (const std::uint32_t record : table_.live_records()) {
-    if (is_of_model(records_[record])) {
+    es_policy policy = records_[record].policy;
+    // What the configuration holds now is added below; the rest of what it held is gone.
+    if (is_of_model(*model_, records_[record]) && (policy.flags & ES_CONN_OF_CONFIG) == 0) {
       ++adopted.kept;
-      // Who is exempt stands in the configuration alone, and may have changed.
-      es_policy policy = records_[record].policy;
+      // Who is exempt is known anew: by the configuration, and by the allow list.
       policy.flags &= static_cast<__u16>(~ES_CONN_EXEMPT);
       table_.set_policy(record, policy);
+      if ((policy.flags & ES_CONN_OF_SESSION) != 0) {
+        owner_[record] = kFormerSession;
+        ++adopted.awaited;
+      }
+      adopt_stream_block(record, used);
+    } else if (configured(records_[record].key) != nullptr) {
+      ++adopted.kept;
       adopt_stream_block(record, used);
     } else {
       ++adopted.dropped;
@@ -50,11 +59,46 @@ Connections::Adopted Connections::adopt() {
   for (std::size_t block = used.size(); block-- > 1;) {
     if (!used[block]) free_blocks_.push_back(static_cast<std::uint32_t>(block));
   }
-  for (const core::Connection& connection : model_.connections) {
-    const std::string error = insert(connection.key, connection.policy);
+  insert_configured();
+  return adopted;
+}
+
+void Connections::insert_configured() {
+  for (const core::Connection& connection : model_->connections) {
+    es_policy policy = connection.policy;
+    policy.flags |= ES_CONN_OF_CONFIG;
+    const std::string error = insert(connection.key, policy);
     if (!error.empty()) spdlog::warn("{}: {}", core::remote_text(connection.key), error);
   }
-  return adopted;
+}
+
+const core::Connection* Connections::configured(const es_key& key) const {
+  const auto& list = model_->connections;
+  const auto found = std::find_if(list.begin(), list.end(), [&](const core::Connection& one) {
+    return one.key.addr_hi == key.addr_hi && one.key.addr_lo == key.addr_lo &&
+           one.key.port == key.port && one.key.endpoint == key.endpoint;
+  });
+  return found == list.end() ? nullptr : &*found;
+}
+
+std::size_t Connections::make_room_for(const core::Model& next) {
+  std::size_t removed = 0;
+  const core::Model* const former = std::exchange(model_, &next);
+  for (const std::uint32_t record : table_.live_records()) {
+    const bool only_former = (records_[record].policy.flags & ES_CONN_OF_CONFIG) != 0 &&
+                             configured(records_[record].key) == nullptr;
+    if (is_of_model(next, records_[record]) && !only_former) continue;
+    remove_record(record);
+    ++removed;
+  }
+  model_ = former;  // until the next plan is out
+  return removed;
+}
+
+void Connections::use(const core::Model& next) {
+  model_ = &next;
+  insert_configured();
+  count_exempt();
 }
 
 void Connections::adopt_stream_block(std::uint32_t record, std::vector<bool>& used) {
@@ -67,12 +111,12 @@ void Connections::adopt_stream_block(std::uint32_t record, std::vector<bool>& us
   }
 }
 
-bool Connections::is_of_model(const es_connection& record) const {
+bool Connections::is_of_model(const core::Model& model, const es_connection& record) {
   const std::uint8_t number = record.key.endpoint;
-  if (number == 0 || number > model_.endpoints.size()) return false;
-  const auto& rooms = model_.endpoints[number - 1].rooms;
+  if (number == 0 || number > model.endpoints.size()) return false;
+  const auto& rooms = model.endpoints[number - 1].rooms;
   return std::find(rooms.begin(), rooms.end(), record.policy.room) != rooms.end() &&
-         record.policy.contract_class < model_.classes.size();
+         core::class_exists(model, record.policy.contract_class);
 }
 
 std::string Connections::read_key(const std::string& remote, const std::string& endpoint,
@@ -84,10 +128,10 @@ std::string Connections::read_key(const std::string& remote, const std::string& 
         "[2001:db8::7]:40000",
         remote);
   }
-  key.endpoint = core::find_endpoint(model_, endpoint);
+  key.endpoint = core::find_endpoint(*model_, endpoint);
   if (key.endpoint == 0) {
     return fmt::format("unknown endpoint \"{}\"; configured: {}", endpoint,
-                       names_of(model_.endpoints));
+                       names_of(model_->endpoints));
   }
   return {};
 }
@@ -102,7 +146,7 @@ std::string Connections::read_policy(const ConnectRequest& request, const core::
                          endpoint.rooms.size());
     }
   } else {
-    const int room = core::find_room(model_, request.room);
+    const int room = core::find_room(*model_, request.room);
     const auto& rooms = endpoint.rooms;
     if (room < 0 || std::find(rooms.begin(), rooms.end(), room) == rooms.end()) {
       return fmt::format("endpoint {} has no room \"{}\"", endpoint.name, request.room);
@@ -110,7 +154,7 @@ std::string Connections::read_policy(const ConnectRequest& request, const core::
     policy.room = static_cast<std::uint16_t>(room);
   }
   if (!request.contract_class.empty()) {
-    const int contract = core::find_class(model_, request.contract_class);
+    const int contract = core::find_class(*model_, request.contract_class);
     if (contract < 0) return fmt::format("unknown class \"{}\"", request.contract_class);
     policy.contract_class = static_cast<std::uint8_t>(contract);
   }
@@ -123,18 +167,84 @@ std::string Connections::connect(const ConnectRequest& request) {
   es_key key;
   es_policy policy;
   std::string error = read_key(request.remote, request.endpoint, key);
-  if (error.empty()) error = read_policy(request, model_.endpoints[key.endpoint - 1], policy);
+  if (error.empty()) error = read_policy(request, model_->endpoints[key.endpoint - 1], policy);
   if (!error.empty()) return error;
-  // What else is known of a connection (exempt) stays.
+  // What else is known of a connection (exempt, whose it is) stays.
   if (const auto record = table_.find(key)) policy.flags = records_[*record].policy.flags;
   return insert(key, policy);
 }
 
+std::optional<core::Code> Connections::register_for(std::uint32_t session, const es_key& key,
+                                                    es_policy policy) {
+  if (const auto known = table_.find(key)) {
+    const std::uint32_t owner = owner_[*known];
+    if (owner != session && owner != kNoSession && session_lives && session_lives(owner)) {
+      return core::Code::register_other_session;
+    }
+    policy.flags = records_[*known].policy.flags;
+  }
+  policy.flags |= ES_CONN_OF_SESSION;
+  if (!insert(key, policy).empty()) return core::Code::register_table_full;
+  owner_[*table_.find(key)] = session;
+  return std::nullopt;
+}
+
+bool Connections::unregister(std::uint32_t session, const es_key& key) {
+  const auto record = table_.find(key);
+  if (!record || owner_[*record] != session) return false;
+  remove_record(*record);
+  return true;
+}
+
+std::size_t Connections::remove_session(std::uint32_t session) {
+  std::size_t removed = 0;
+  for (std::uint32_t record = 0; record < owner_.size(); ++record) {
+    if (owner_[record] != session) continue;
+    remove_record(record);
+    ++removed;
+  }
+  return removed;
+}
+
+void Connections::allow(const AllowList& allowed) {
+  allowed_ = &allowed;
+  for (const std::uint32_t record : table_.live_records()) {
+    es_policy policy = records_[record].policy;
+    const core::Connection* known = configured(records_[record].key);
+    const bool by_config = known != nullptr && (known->policy.flags & ES_CONN_EXEMPT) != 0;
+    const bool exempt = by_config || allowed.allows(records_[record].key);
+    if (((policy.flags & ES_CONN_EXEMPT) != 0) == exempt) continue;
+    policy.flags = static_cast<__u16>(exempt ? policy.flags | ES_CONN_EXEMPT
+                                             : policy.flags & ~ES_CONN_EXEMPT);
+    table_.set_policy(record, policy);
+  }
+  count_exempt();
+}
+
+void Connections::count_exempt() {
+  std::vector<std::uint32_t> counts(model_->endpoints.size() + 1);
+  if (allowed_ != nullptr && !allowed_->entries().empty()) {
+    for (const std::uint32_t record : table_.live_records()) {
+      const es_key& key = records_[record].key;
+      if (key.endpoint < counts.size() && allowed_->allows(key)) ++counts[key.endpoint];
+    }
+  }
+  exempt_counts_.resize(counts.size());
+  for (std::size_t number = 1; number < counts.size(); ++number) {
+    if (counts[number] == exempt_counts_[number]) continue;
+    exempt_counts_[number] = counts[number];
+    if (exempt_changed) exempt_changed(static_cast<std::uint8_t>(number), counts[number]);
+  }
+}
+
 std::string Connections::insert(const es_key& key, const es_policy& policy) {
+  es_policy wanted = policy;
+  const bool allowed = allowed_ != nullptr && allowed_->allows(key);
+  if (allowed) wanted.flags |= ES_CONN_EXEMPT;
   // The block comes before the record: a packet that finds the record may use it at once.
   const auto known = table_.find(key);
   const std::uint32_t block = known ? 0 : take_stream_block(policy.room);
-  const auto record = table_.insert(key, policy, 0, block);
+  const auto record = table_.insert(key, wanted, 0, block);
   if (!record) {
     if (block != 0) free_blocks_.push_back(block);
     return fmt::format(
@@ -145,7 +255,21 @@ std::string Connections::insert(const es_key& key, const es_policy& policy) {
   if (known && records_[*record].key.stream_block == 0) {
     table_.set_stream_block(*record, take_stream_block(policy.room));
   }
+  if (!known) owner_[*record] = kNoSession;
+  if (allowed && !known) {
+    // An endpoint with exempt connections sheds nothing before the look-up: the plan must know.
+    exempt_counts_.resize(model_->endpoints.size() + 1);
+    const std::uint32_t count = ++exempt_counts_[key.endpoint];
+    if (exempt_changed) exempt_changed(key.endpoint, count);
+  }
   return {};
+}
+
+void Connections::remove_record(std::uint32_t record) {
+  const es_key key = records_[record].key;
+  if (!table_.remove(key)) return;
+  owner_[record] = kNoSession;
+  if (key.stream_block != 0) pending_blocks_.push_back(key.stream_block);
 }
 
 std::string Connections::disconnect(const DisconnectRequest& request) {
@@ -153,11 +277,10 @@ std::string Connections::disconnect(const DisconnectRequest& request) {
   std::string error = read_key(request.remote, request.endpoint, key);
   if (!error.empty()) return error;
   const auto record = table_.find(key);
-  const std::uint32_t block = record ? records_[*record].key.stream_block : 0;
-  if (!table_.remove(key)) {
+  if (!record) {
     return fmt::format("{} is no connection of endpoint {}", request.remote, request.endpoint);
   }
-  if (block != 0) pending_blocks_.push_back(block);
+  remove_record(*record);
   return {};
 }
 
@@ -170,7 +293,7 @@ void Connections::upkeep() {
 }
 
 bool Connections::wants_streams(std::uint16_t room) const {
-  const core::Room& rules = model_.rooms[room];
+  const core::Room& rules = model_->rooms[room];
   return rules.stream_cap != 0 || rules.stream_samples_per_s != 0 ||
          rules.stream_bytes_per_s != 0 || rules.player_bytes_per_s != 0 ||
          rules.room_bytes_per_s != 0;

@@ -8,12 +8,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "maps/connection.h"
+#include "userspace/core/codes.h"
 #include "userspace/core/model.h"
+#include "userspace/daemon/allow_list.h"
 #include "userspace/daemon/protocol.h"
 #include "userspace/kernel/slot_table.h"
 
@@ -29,20 +33,47 @@ class Connections {
     std::size_t kept = 0;
     std::size_t repaired = 0;  // slots that contradicted their record
     std::size_t dropped = 0;   // of an endpoint, room or class that the configuration lacks
+    std::size_t awaited = 0;   // of those kept: a session's, to be registered again or removed
   };
+
+  /// Hears how many connections of an endpoint (number) `edgeshed allow` exempts now.
+  using ExemptChanged = std::function<void(std::uint8_t endpoint, std::uint32_t connections)>;
 
   /// `streams`: blocks 0 to geometry.stream_blocks; 0 is nobody's. Everything outlives it.
   Connections(const core::Model& model, const kernel::SlotTableMemory& memory,
               std::span<es_stream_block> streams, kernel::Grace grace);
 
   /// Takes over the table as it is, then adds the configuration's own connections. Call it first.
+  /// What sessions of the former daemon owned is kFormerSession's from here on.
   Adopted adopt();
+
+  /// A reload, before the next plan: removes what `next` has no place for, and what stood in the
+  /// former configuration only. Returns the number removed.
+  std::size_t make_room_for(const core::Model& next);
+  /// A reload, after the next plan: from here on `next` is the model; its connections are added.
+  void use(const core::Model& next);
 
   /// Adds or changes one. Empty, or one line: what is wrong and what is allowed.
   [[nodiscard]] std::string connect(const ConnectRequest& request);
 
   /// Removes one. Empty, or one line.
   [[nodiscard]] std::string disconnect(const DisconnectRequest& request);
+
+  static constexpr std::uint32_t kNoSession = 0;
+  static constexpr std::uint32_t kFormerSession = 1;  // of a former daemon; sessions begin at 2
+  /// A session's connection: adds or changes one, and makes it that session's. Empty, or why not.
+  [[nodiscard]] std::optional<core::Code> register_for(std::uint32_t session, const es_key& key,
+                                                       es_policy policy);
+  /// Removes a connection if it is that session's. False: it is not.
+  bool unregister(std::uint32_t session, const es_key& key);
+  /// Removes all that is still that session's. Returns the number removed.
+  std::size_t remove_session(std::uint32_t session);
+  /// Called with the session of a live record that somebody else asks for: true if it is alive.
+  std::function<bool(std::uint32_t session)> session_lives;
+
+  /// Exempts exactly those connections that `allowed` names, now and whenever one is added.
+  void allow(const AllowList& allowed);
+  ExemptChanged exempt_changed;
 
   /// Frees what was removed, after one grace period. Call it now and then.
   void upkeep();
@@ -52,16 +83,23 @@ class Connections {
 
  private:
   [[nodiscard]] std::string insert(const es_key& key, const es_policy& policy);
+  void insert_configured();
+  void remove_record(std::uint32_t record);
+  void count_exempt();
   [[nodiscard]] std::string read_key(const std::string& remote, const std::string& endpoint,
                                      es_key& key) const;
   [[nodiscard]] std::string read_policy(const ConnectRequest& request,
                                         const core::Endpoint& endpoint, es_policy& policy) const;
-  [[nodiscard]] bool is_of_model(const es_connection& record) const;
+  [[nodiscard]] static bool is_of_model(const core::Model& model, const es_connection& record);
+  [[nodiscard]] const core::Connection* configured(const es_key& key) const;
   [[nodiscard]] bool wants_streams(std::uint16_t room) const;
   [[nodiscard]] std::uint32_t take_stream_block(std::uint16_t room);
   void adopt_stream_block(std::uint32_t record, std::vector<bool>& used);
 
-  const core::Model& model_;
+  const core::Model* model_;
+  const AllowList* allowed_ = nullptr;
+  std::vector<std::uint32_t> owner_;          // session by record
+  std::vector<std::uint32_t> exempt_counts_;  // by endpoint number, as told last
   std::span<es_connection> records_;
   std::span<es_stream_block> streams_;
   kernel::SlotTable table_;

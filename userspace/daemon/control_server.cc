@@ -3,13 +3,10 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <boost/asio/buffer.hpp>
-#include <boost/system/system_error.hpp>
-#include <chrono>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -22,27 +19,12 @@ using boost::system::error_code;
 
 namespace {
 
-asio::generic::seq_packet_protocol::endpoint unix_endpoint(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.empty() || path.size() >= sizeof(address.sun_path)) {
-    throw boost::system::system_error(
-        asio::error::name_too_long, fmt::format("the socket's path has {} bytes, allowed: 1 to {}",
-                                                path.size(), sizeof(address.sun_path) - 1));
-  }
-  path.copy(address.sun_path, path.size());
-  return {&address, sizeof(address), 0};
-}
-
 /// Nothing if the peer may command the daemon, otherwise the line to refuse it with.
 std::optional<std::string> refuse_peer(int fd) {
-  ucred peer{};
-  socklen_t bytes = sizeof(peer);
-  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0) {
-    return "the peer's credentials could not be read";
-  }
-  if (peer.uid == 0 || peer.uid == geteuid()) return std::nullopt;
-  return fmt::format("user {} may not command this daemon; allowed: root and user {}", peer.uid,
+  const auto peer = session::peer_credentials(fd);
+  if (!peer) return "the peer's credentials could not be read";
+  if (peer->uid == 0 || peer->uid == geteuid()) return std::nullopt;
+  return fmt::format("user {} may not command this daemon; allowed: root and user {}", peer->uid,
                      geteuid());
 }
 
@@ -51,14 +33,11 @@ std::optional<std::string> refuse_peer(int fd) {
 /// One connection. Keeps itself alive through its pending callback.
 class ControlServer::Peer : public std::enable_shared_from_this<Peer> {
  public:
-  Peer(Socket socket, Handler handler, std::shared_ptr<std::size_t> peers)
+  Peer(session::SeqpacketSocket socket, Handler handler, session::PeerTicket ticket)
       : socket_(std::move(socket)),
         handler_(std::move(handler)),
-        peers_(std::move(peers)),
-        buffer_(kMessageBytesMax + 1) {
-    ++*peers_;
-  }
-  ~Peer() { --*peers_; }
+        ticket_(std::move(ticket)),
+        buffer_(kMessageBytesMax + 1) {}
 
   void start() {
     if (const auto refusal = refuse_peer(socket_.native_handle())) {
@@ -100,60 +79,23 @@ class ControlServer::Peer : public std::enable_shared_from_this<Peer> {
                        });
   }
 
-  Socket socket_;
+  session::SeqpacketSocket socket_;
   Handler handler_;
-  std::shared_ptr<std::size_t> peers_;
+  session::PeerTicket ticket_;
   std::vector<char> buffer_;
   asio::socket_base::message_flags flags_ = 0;
   Answer answer_;
 };
 
 ControlServer::ControlServer(asio::io_context& context, const std::string& path, Handler handler)
-    : acceptor_(context),
-      retry_(context),
-      path_(path),
-      handler_(std::move(handler)),
-      peers_(std::make_shared<std::size_t>(0)) {
-  const auto endpoint = unix_endpoint(path_);
-  unlink(path_.c_str());
-  acceptor_.open(Protocol(AF_UNIX, 0));
-  // Narrow from the first moment on: between bind and chmod nobody else may connect.
-  const mode_t old_mask = umask(0117);
-  error_code error;
-  acceptor_.bind(endpoint, error);  // NOLINT(bugprone-unused-return-value): it is in `error`
-  umask(old_mask);
-  if (error) throw boost::system::system_error(error, fmt::format("bind {}", path_));
-  acceptor_.listen(16);
-  accept_next();
-}
+    : handler_(std::move(handler)),
+      listener_(context, path, 0660, kPeersMax,
+                [this](session::SeqpacketSocket socket, session::PeerTicket ticket) {
+                  accepted(std::move(socket), std::move(ticket));
+                }) {}
 
-ControlServer::~ControlServer() { unlink(path_.c_str()); }
-
-void ControlServer::accept_next() {
-  if (*peers_ >= kPeersMax) {
-    retry_.expires_after(std::chrono::milliseconds(100));
-    retry_.async_wait([this](const error_code& error) {
-      if (!error) accept_next();
-    });
-    return;
-  }
-  acceptor_.async_accept(
-      [this](const error_code& error, Socket socket) { accepted(error, std::move(socket)); });
-}
-
-void ControlServer::accepted(const error_code& error, Socket socket) {
-  if (error == asio::error::operation_aborted) return;
-  if (error) {
-    // Out of descriptors, most likely: an immediate retry would spin.
-    spdlog::warn("control socket: accept: {}", error.message());
-    retry_.expires_after(std::chrono::milliseconds(100));
-    retry_.async_wait([this](const error_code& aborted) {
-      if (!aborted) accept_next();
-    });
-    return;
-  }
-  std::make_shared<Peer>(std::move(socket), handler_, peers_)->start();
-  accept_next();
+void ControlServer::accepted(session::SeqpacketSocket socket, session::PeerTicket ticket) {
+  std::make_shared<Peer>(std::move(socket), handler_, std::move(ticket))->start();
 }
 
 }  // namespace edgeshed::daemon

@@ -6,16 +6,13 @@
 #ifndef EDGESHED_USERSPACE_DAEMON_CONTROL_SERVER_H_
 #define EDGESHED_USERSPACE_DAEMON_CONTROL_SERVER_H_
 
-#include <boost/asio/basic_seq_packet_socket.hpp>
-#include <boost/asio/basic_socket_acceptor.hpp>
-#include <boost/asio/generic/seq_packet_protocol.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <cstddef>
 #include <functional>
-#include <memory>
 #include <string>
 #include <string_view>
+
+#include "userspace/session/seqpacket_listener.h"
 
 namespace edgeshed::daemon {
 
@@ -36,25 +33,12 @@ class ControlServer {
   /// holds the instance lock). Throws boost::system::system_error.
   ControlServer(boost::asio::io_context& context, const std::string& path, Handler handler);
 
-  /// Removes the socket's file.
-  ~ControlServer();
-
-  ControlServer(const ControlServer&) = delete;
-  ControlServer& operator=(const ControlServer&) = delete;
-
  private:
-  using Protocol = boost::asio::generic::seq_packet_protocol;
-  using Socket = boost::asio::basic_seq_packet_socket<Protocol>;
   class Peer;
+  void accepted(session::SeqpacketSocket socket, session::PeerTicket ticket);
 
-  void accept_next();
-  void accepted(const boost::system::error_code& error, Socket socket);
-
-  boost::asio::basic_socket_acceptor<Protocol> acceptor_;
-  boost::asio::steady_timer retry_;
-  std::string path_;
   Handler handler_;
-  std::shared_ptr<std::size_t> peers_;  // shared: a peer may outlive the server by one callback
+  session::SeqpacketListener listener_;
 };
 
 }  // namespace edgeshed::daemon

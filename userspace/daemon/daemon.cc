@@ -1,27 +1,34 @@
 #include "userspace/daemon/daemon.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/json/value_from.hpp>
 #include <boost/system/system_error.hpp>
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <thread>
 #include <utility>
+#include <vector>
 
-#include "userspace/config/config.h"
+#include "userspace/daemon/allow_list.h"
+#include "userspace/daemon/configuration.h"
 #include "userspace/daemon/connections.h"
 #include "userspace/daemon/control_server.h"
 #include "userspace/daemon/event_ring.h"
 #include "userspace/daemon/instance_lock.h"
 #include "userspace/daemon/ports.h"
 #include "userspace/daemon/service.h"
-#include "userspace/daemon/tick_ring.h"
+#include "userspace/daemon/session_desk.h"
+#include "userspace/daemon/setup.h"
 #include "userspace/daemon/tick_thread.h"
 #include "userspace/daemon/ticker.h"
 #include "userspace/kernel/error.h"
@@ -29,12 +36,18 @@
 #include "userspace/kernel/jiffies_clock.h"
 #include "userspace/kernel/map_set.h"
 #include "userspace/kernel/pins.h"
+#include "userspace/session/session_server.h"
 
 namespace edgeshed::daemon {
 namespace asio = boost::asio;
 namespace {
 
 constexpr auto kUpkeepInterval = std::chrono::milliseconds(100);
+
+std::string session_socket(const DaemonOptions& options) {
+  if (!options.session_socket.empty()) return options.session_socket;
+  return std::filesystem::path(options.socket).parent_path() / "session.sock";
+}
 
 kernel::PlanMemory plan_memory(const kernel::MapSet& maps) {
   const es_geometry& geometry = maps.geometry();
@@ -62,16 +75,18 @@ kernel::SlotTableMemory table_memory(const kernel::MapSet& maps) {
 /// needs the ones before it.
 class Daemon {
  public:
-  Daemon(const DaemonOptions& options, const core::Model& model, kernel::MapSet maps)
+  Daemon(const DaemonOptions& options, core::Model model, kernel::MapSet maps)
       : options_(options),
-        model_(model),
+        setup_(std::make_unique<Setup>(std::move(model))),
         maps_(std::move(maps)),
         clock_(maps_.geometry().hz),
         events_(maps_.events_fd()),
-        snapshots_(Ticker::empty_snapshot(model_)),
-        ticker_(model_, ticker_edges()),
-        connections_(model_, table_memory(maps_), maps_.streams(), kernel::make_grace()),
-        service_({&model_, &connections_, &commands_, &changes_, &snapshots_, monotonic_ns}) {}
+        snapshots_(Ticker::empty_snapshot(setup_->model)),
+        ticker_(*setup_, ticker_edges()),
+        allowed_(options_.socket + ".allow"),
+        connections_(setup_->model, table_memory(maps_), maps_.streams(), kernel::make_grace()),
+        sessions_(session_edges()),
+        service_(service_edges()) {}
 
   int run() {
     adopt();
@@ -92,12 +107,42 @@ class Daemon {
     return edges;
   }
 
+  SessionDeskEdges session_edges() {
+    SessionDeskEdges edges;
+    edges.model = &setup_->model;
+    edges.room_rows = maps_.geometry().rooms;
+    edges.connections = &connections_;
+    edges.commands = &sender_;
+    edges.now_ns = monotonic_ns;
+    return edges;
+  }
+
+  ServiceEdges service_edges() {
+    ServiceEdges edges;
+    edges.model = &setup_->model;
+    edges.connections = &connections_;
+    edges.commands = &sender_;
+    edges.changes = &changes_;
+    edges.snapshots = &snapshots_;
+    edges.allowed = &allowed_;
+    edges.sessions = &sessions_;
+    edges.now_ns = monotonic_ns;
+    edges.reload = [this](boost::json::object& more) { return reload(more); };
+    return edges;
+  }
+
   /// Takes over what a former daemon left in the maps.
   void adopt() {
+    connections_.exempt_changed = [this](std::uint8_t endpoint, std::uint32_t count) {
+      sender_.send(ExemptCount{endpoint, count});
+    };
     const auto adopted = connections_.adopt();
-    spdlog::info("{}: plan generation {}, {} connections adopted, {} repaired, {} dropped",
-                 options_.pin_dir, maps_.control().generation, adopted.kept, adopted.repaired,
-                 adopted.dropped);
+    connections_.allow(allowed_);
+    if (adopted.awaited != 0) sessions_.await_former();
+    spdlog::info("{}: plan generation {}, {} connections adopted ({} await their session), {} "
+                 "repaired, {} dropped",
+                 options_.pin_dir, maps_.control().generation, adopted.kept, adopted.awaited,
+                 adopted.repaired, adopted.dropped);
     if (maps_.control().bypass != 0) {
       spdlog::warn("bypass is on: everything passes; edgeshed bypass off ends it");
     }
@@ -105,18 +150,20 @@ class Daemon {
 
   /// The first plan, then the ports that it is for.
   void start_ticks() {
-    Ports ports(model_, maps_.ports());
+    Ports ports(setup_->model, maps_.ports());
     ports.clear_changed();
-    tick_thread_.emplace(ticker_,
-                         TickThreadOptions{model_.host.tick_hz, maps_.events_fd(), options_.fifo});
+    tick_thread_.emplace(ticker_, TickThreadOptions{maps_.events_fd(), options_.fifo});
     ports.publish();
   }
 
   /// Messages, signals and upkeep until a signal ends it.
   int serve() {
     asio::io_context context(1);
-    ControlServer server(context, options_.socket,
-                         [this](std::string_view message) { return service_.handle(message); });
+    ControlServer control(context, options_.socket,
+                          [this](std::string_view message) { return service_.handle(message); });
+    session::SessionServer sessions(context, session_socket(options_), sessions_,
+                                    session_user_ids(setup_->model));
+    session_server_ = &sessions;
     asio::signal_set stop(context, SIGTERM, SIGINT);
     stop.async_wait([&](const boost::system::error_code& error, int number) {
       if (error) return;
@@ -126,29 +173,89 @@ class Daemon {
           number);
       context.stop();
     });
-    asio::signal_set reload(context, SIGHUP);
-    wait_for_reload(reload);
+    asio::signal_set hangup(context, SIGHUP);
+    wait_for_hangup(hangup);
     asio::steady_timer timer(context);
     int exit_code = kExitOk;
     schedule_upkeep(timer, context, exit_code);
+    const core::Model& model = setup_->model;
     spdlog::info(
         "ready: plan generation {} is out, {} endpoints, {} shards, {} connections, {} Hz; "
-        "control socket {}",
-        maps_.control().generation, model_.endpoints.size(), model_.shards.size(),
-        connections_.size(), model_.host.tick_hz, options_.socket);
+        "control socket {}, session socket {}",
+        maps_.control().generation, model.endpoints.size(), model.shards.size(),
+        connections_.size(), model.host.tick_hz, options_.socket, session_socket(options_));
     context.run();
+    session_server_ = nullptr;
     return exit_code;
   }
 
-  void wait_for_reload(asio::signal_set& reload) {
-    reload.async_wait([this, &reload](const boost::system::error_code& error, int) {
+  void wait_for_hangup(asio::signal_set& hangup) {
+    hangup.async_wait([this, &hangup](const boost::system::error_code& error, int) {
       if (error) return;
-      spdlog::warn(
-          "SIGHUP: reloading is not implemented yet; restart edgeshedd, which adopts "
-          "everything: {} stays as it is",
-          options_.config);
-      wait_for_reload(reload);
+      boost::json::object ignored;
+      reload(ignored);  // says in the log what came of it
+      wait_for_hangup(hangup);
     });
+  }
+
+  /// The file anew, as one plan or not at all. Empty, or the line that says what is wrong.
+  std::string reload(boost::json::object& more) {
+    try {
+      auto next = std::make_unique<Setup>(
+          load_configuration(options_.config, maps_, &setup_->model));
+      const std::vector<std::uint32_t> users = session_user_ids(next->model);
+      const std::string fault = change_to(std::move(next), more);
+      if (!fault.empty()) throw Error(fault);
+      if (session_server_ != nullptr) session_server_->set_users(users);
+      return {};
+    } catch (const std::exception& error) {
+      spdlog::error("reload refused, nothing changed: {}", error.what());
+      return error.what();
+    }
+  }
+
+  /// `next` in the place of what runs: what it has no place for goes first, then its plan comes as
+  /// a whole, then its ports and connections.
+  std::string change_to(std::unique_ptr<Setup> next, boost::json::object& more) {
+    const ConfigurationDifference difference = difference_of(setup_->model, next->model);
+    Ports ports(next->model, maps_.ports());
+    if (!sender_.try_send(SetupChange{next.get()})) return "the daemon is busy; send again";
+    ports.clear_changed();
+    const std::size_t removed = connections_.make_room_for(next->model);
+    if (!ticks_run(next->model)) {
+      abandoned_.push_back(std::move(next));  // a tick may still take it
+      return "no tick took the new configuration within 2 s; see the log, restart edgeshedd";
+    }
+    ports.publish();
+    connections_.use(next->model);
+    sessions_.use(next->model);
+    service_.use(next->model);
+    setup_ = std::move(next);
+    log_reload(difference, removed, more);
+    return {};
+  }
+
+  /// Waits for the first tick on `model`. False: there is none.
+  bool ticks_run(const core::Model& model) {
+    const std::uint64_t deadline_ns = monotonic_ns() + 2'000'000'000;
+    while (snapshots_.latest().model != &model) {
+      if (monotonic_ns() > deadline_ns) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return true;
+  }
+
+  void log_reload(const ConfigurationDifference& difference, std::size_t removed,
+                  boost::json::object& more) {
+    const std::uint32_t generation = snapshots_.latest().generation;
+    spdlog::info("reloaded {}: in force from plan generation {} on; added {}; removed {}, and {} "
+                 "connections",
+                 options_.config, generation, fmt::join(difference.added, ", "),
+                 fmt::join(difference.removed, ", "), removed);
+    more["generation"] = generation;
+    more["added"] = boost::json::value_from(difference.added);
+    more["removed"] = boost::json::value_from(difference.removed);
+    more["connections_removed"] = removed;
   }
 
   void schedule_upkeep(asio::steady_timer& timer, asio::io_context& context, int& exit_code) {
@@ -181,16 +288,21 @@ class Daemon {
   }
 
   const DaemonOptions& options_;
-  const core::Model& model_;
+  std::unique_ptr<Setup> setup_;  // that runs
+  std::vector<std::unique_ptr<Setup>> abandoned_;
   kernel::MapSet maps_;
   kernel::JiffiesClock clock_;
   EventRing events_;
   CommandQueue commands_;
+  CommandSender sender_{commands_};
   ChangeQueue changes_;
   SnapshotBox snapshots_;
   Ticker ticker_;
+  AllowList allowed_;
   Connections connections_;
+  SessionDesk sessions_;
   Service service_;
+  session::SessionServer* session_server_ = nullptr;  // while it serves
   bool pins_there_ = true;
   std::optional<TickThread> tick_thread_;  // last: it stops before what it uses goes
 };
@@ -201,8 +313,9 @@ int run(const DaemonOptions& options) {
   // The maps that `edgeshed attach` made.
   kernel::MapSet maps = kernel::MapSet::from_pins(options.pin_dir, kernel::Access::kReadWrite);
   // The configuration, checked against this kernel's HZ. Nothing has been written so far.
-  const core::Model model = config::load(options.config, maps.geometry().hz);
-  const auto daemon = std::make_unique<Daemon>(options, model, std::move(maps));
+  core::Model model = load_configuration(options.config, maps, nullptr);
+  session_user_ids(model);  // throws for a user that is not there
+  const auto daemon = std::make_unique<Daemon>(options, std::move(model), std::move(maps));
   return daemon->run();
 }
 

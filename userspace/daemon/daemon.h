@@ -10,6 +10,7 @@ struct DaemonOptions {
   std::string config;
   std::string pin_dir = "/sys/fs/bpf/edgeshed";
   std::string socket = "/run/edgeshed/control.sock";
+  std::string session_socket;  // empty: session.sock beside `socket`
   bool fifo = false;  // ask for SCHED_FIFO for the tick thread
 };
 

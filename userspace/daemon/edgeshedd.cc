@@ -15,10 +15,13 @@ int main(int argc, char** argv) {
   app.add_option("--pin-dir", options.pin_dir, "Folder of the pinned maps")->capture_default_str();
   app.add_option("--socket", options.socket, "The control socket to listen on")
       ->capture_default_str();
+  app.add_option("--session-socket", options.session_socket,
+                 "The socket for game servers (default: session.sock beside --socket)");
   app.add_flag("--fifo", options.fifo, "Run the tick thread SCHED_FIFO");
   app.footer(
       "Runs in the foreground and logs to standard error. First: edgeshed attach.\n"
-      "SIGTERM and SIGINT stop it and leave everything attached.\n"
+      "SIGTERM and SIGINT stop it and leave everything attached; SIGHUP reads the\n"
+      "configuration anew (edgeshed reload says whether it was accepted).\n"
       "Exit codes: 0 stopped, 1 failed, 2 usage or configuration, 3 refused because of\n"
       "            another daemon, 4 no privilege");
   try {

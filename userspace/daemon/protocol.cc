@@ -127,6 +127,19 @@ OverrideRequest read_override(Members& members) {
   return override;
 }
 
+AllowRequest read_allow(Members& members) {
+  members.only({"address", "for_s"});
+  AllowRequest allow;
+  allow.address = members.text("address", true);
+  allow.for_s = members.number("for_s", true, 0, kAllowSecondsMax).value_or(0);
+  return allow;
+}
+
+RoomsRequest read_rooms(Members& members) {
+  members.only({"first"});
+  return {members.whole("first", false, 65535).value_or(0)};
+}
+
 NamesRequest read_names(Members& members) {
   members.only({"kind", "first"});
   NamesRequest names;
@@ -141,12 +154,13 @@ std::optional<Request> read_members(std::string_view command, Members& members) 
   if (command == "disconnect") return read_disconnect(members);
   if (command == "override") return read_override(members);
   if (command == "names") return read_names(members);
-  if (command == "status" || command == "events") {
-    members.only({});
-    if (command == "status") return StatusRequest{};
-    return EventsRequest{};
-  }
-  return std::nullopt;
+  if (command == "allow") return read_allow(members);
+  if (command == "rooms") return read_rooms(members);
+  if (command != "status" && command != "events" && command != "reload") return std::nullopt;
+  members.only({});
+  if (command == "status") return StatusRequest{};
+  if (command == "reload") return ReloadRequest{};
+  return EventsRequest{};
 }
 
 json::object write_members(const ReportRequest& report) {
@@ -183,6 +197,15 @@ json::object write_members(const OverrideRequest& override) {
 
 json::object write_members(const StatusRequest&) { return {{"command", "status"}}; }
 json::object write_members(const EventsRequest&) { return {{"command", "events"}}; }
+json::object write_members(const ReloadRequest&) { return {{"command", "reload"}}; }
+
+json::object write_members(const AllowRequest& allow) {
+  return {{"command", "allow"}, {"address", allow.address}, {"for_s", allow.for_s}};
+}
+
+json::object write_members(const RoomsRequest& rooms) {
+  return {{"command", "rooms"}, {"first", rooms.first}};
+}
 
 json::object write_members(const NamesRequest& names) {
   return {{"command", "names"}, {"kind", names.kind}, {"first", names.first}};
@@ -209,7 +232,7 @@ std::variant<Request, Refusal> parse_request(std::string_view message) {
   std::optional<Request> request = read_members(command->get_string(), members);
   if (!request) {
     return Refusal{true, fmt::format("unknown command {}; allowed: report, connect, disconnect, "
-                                     "override, status, events, names",
+                                     "override, allow, reload, status, events, rooms, names",
                                      Members::shortened(command->get_string()))};
   }
   if (members.refusal()) return *members.refusal();

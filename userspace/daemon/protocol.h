@@ -4,7 +4,9 @@
 //   {"command":"connect","remote":"203.0.113.7:40000","endpoint":"game","priority":200}
 //   {"command":"disconnect","remote":"203.0.113.7:40000","endpoint":"game"}
 //   {"command":"override","shard":"arena","rung":2,"for_s":30}
-//   {"command":"status"}   {"command":"events"}   {"command":"names","kind":"room","first":0}
+//   {"command":"allow","address":"203.0.113.7","for_s":3600}   {"command":"reload"}
+//   {"command":"status"}   {"command":"events"}   {"command":"rooms","first":0}
+//   {"command":"names","kind":"room","first":0}
 //   -> {"ok":true,...} or {"ok":false,"error":"one line"}
 //
 // Only text to checked values and back; acts on nothing, so that it can be fuzzed.
@@ -56,6 +58,15 @@ struct OverrideRequest {
   double for_s = 0;        // above 0, up to kOverrideSecondsMax; 0: ends an override
 };
 
+/// An address that is never shed, for a while. for_s 0: ends it.
+struct AllowRequest {
+  std::string address;
+  double for_s = 0;  // 0 to kAllowSecondsMax
+};
+
+/// Reads the configuration's file anew and applies it as one plan, or not at all.
+struct ReloadRequest {};
+
 struct StatusRequest {};
 
 /// The sampled sheds that the daemon keeps.
@@ -68,13 +79,21 @@ struct NamesRequest {
 };
 inline constexpr std::size_t kNamesPerAnswer = 512;  // of at most 63 B: half of an answer
 
-using Request = std::variant<ReportRequest, ConnectRequest, DisconnectRequest, OverrideRequest,
-                             StatusRequest, EventsRequest, NamesRequest>;
+/// Rooms with their state, kRoomsPerAnswer from number `first` on.
+struct RoomsRequest {
+  std::uint32_t first = 0;
+};
+inline constexpr std::size_t kRoomsPerAnswer = 128;  // of about 400 B: within an answer
+
+using Request =
+    std::variant<ReportRequest, ConnectRequest, DisconnectRequest, OverrideRequest, AllowRequest,
+                 ReloadRequest, StatusRequest, EventsRequest, NamesRequest, RoomsRequest>;
 
 inline constexpr double kTickMsMax = 600'000;  // ten minutes: longer is a broken clock
 inline constexpr double kWeightMin = 0.004;    // 256 / weight fits 16 bits
 inline constexpr double kWeightMax = 256;
 inline constexpr double kOverrideSecondsMax = 86'400;
+inline constexpr double kAllowSecondsMax = 30 * 86'400;
 
 /// A message that was refused. `malformed`: the sender does not speak this protocol, and its
 /// connection ends; otherwise a value is impossible, and the connection goes on.

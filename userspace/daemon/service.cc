@@ -46,6 +46,7 @@ std::string Service::find_shard(const std::string& name, std::uint32_t& shard) c
   }
   std::string names;
   for (const core::Shard& one : edges_.model->shards) {
+    if (!core::exists(one)) continue;
     if (names.size() > 200) break;
     names += (names.empty() ? "" : ", ") + one.name;
   }
@@ -53,7 +54,7 @@ std::string Service::find_shard(const std::string& name, std::uint32_t& shard) c
 }
 
 std::string Service::send(const Command& command) {
-  if (edges_.commands->try_push(command)) return {};
+  if (edges_.commands->try_send(command)) return {};
   ++figures_.commands_lost;
   return "the daemon is busy: its queue of commands is full; send again";
 }
@@ -92,10 +93,48 @@ std::string Service::act(const DisconnectRequest& request, More&) {
   return edges_.connections->disconnect(request);
 }
 
+std::string Service::act(const AllowRequest& request, More& more) {
+  core::Address address;
+  if (!core::parse_address(request.address, address)) {
+    return fmt::format("\"{}\" is no address; allowed: 203.0.113.7 or 2001:db8::7",
+                       request.address);
+  }
+  const std::uint64_t now_ns = edges_.now_ns();
+  const auto until_ns = now_ns + static_cast<std::uint64_t>(request.for_s * 1e9);
+  const bool known = edges_.allowed->set(address, until_ns, now_ns);
+  if (request.for_s == 0 && !known) return request.address + " is not allowed; nothing to end";
+  edges_.connections->allow(*edges_.allowed);
+  spdlog::info("{}: {}", core::address_text(address),
+               request.for_s == 0 ? "allowed no more"
+                                  : fmt::format("allowed for {:.0f} s", request.for_s));
+  more["allowed"] = edges_.allowed->to_json(now_ns);
+  return {};
+}
+
+std::string Service::act(const ReloadRequest&, More& more) { return edges_.reload(more); }
+
 std::string Service::act(const StatusRequest&, More& more) {
   figures_.connections = edges_.connections->size();
   figures_.connections_max = edges_.connections->capacity();
-  more = status_json(*edges_.model, edges_.snapshots->latest(), figures_, edges_.now_ns());
+  const std::uint64_t now_ns = edges_.now_ns();
+  more = status_json(edges_.snapshots->latest(), figures_, now_ns);
+  more["sessions"] = edges_.sessions->to_json();
+  more["allowed"] = edges_.allowed->to_json(now_ns);
+  return {};
+}
+
+std::string Service::act(const RoomsRequest& request, More& more) {
+  json::array rooms;
+  const core::Model& model = *edges_.model;
+  std::size_t number = request.first;
+  for (; number < model.rooms.size() && rooms.size() < kRoomsPerAnswer; ++number) {
+    if (!core::exists(model.rooms[number])) continue;
+    const bool open = edges_.sessions->is_open(static_cast<std::uint16_t>(number));
+    rooms.push_back(room_json(edges_.snapshots->latest(), number, open, edges_.now_ns()));
+  }
+  more["rooms"] = std::move(rooms);
+  more["next"] = number;
+  more["total"] = model.rooms.size();
   return {};
 }
 
@@ -135,8 +174,11 @@ void Service::upkeep() {
                  edges_.model->shards[entry.shard].name, change.from, change.to,
                  core::code_info(core::rung_code(change.to)).name, core::cause_text(change.cause),
                  core::to_text(change.release), change.hold_s);
+    edges_.sessions->rung_changed(entry);
   }
+  if (edges_.allowed->expire(edges_.now_ns())) edges_.connections->allow(*edges_.allowed);
   try {
+    edges_.sessions->upkeep(edges_.snapshots->latest());
     edges_.connections->upkeep();
   } catch (const std::exception& failure) {
     spdlog::error("slot table: {}; removed connections are not freed yet", failure.what());

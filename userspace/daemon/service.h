@@ -9,10 +9,12 @@
 #include <string_view>
 
 #include "userspace/core/model.h"
-#include "userspace/daemon/command.h"
+#include "userspace/daemon/command_sender.h"
 #include "userspace/daemon/connections.h"
 #include "userspace/daemon/control_server.h"
+#include "userspace/daemon/allow_list.h"
 #include "userspace/daemon/protocol.h"
+#include "userspace/daemon/session_desk.h"
 #include "userspace/daemon/snapshot.h"
 #include "userspace/daemon/status_json.h"
 
@@ -20,12 +22,16 @@ namespace edgeshed::daemon {
 
 /// Everything outlives the service.
 struct ServiceEdges {
-  const core::Model* model = nullptr;
+  const core::Model* model = nullptr;  // that runs; a reload says use()
   Connections* connections = nullptr;
-  CommandQueue* commands = nullptr;
+  CommandSender* commands = nullptr;
   ChangeQueue* changes = nullptr;
   SnapshotBox* snapshots = nullptr;
+  AllowList* allowed = nullptr;
+  SessionDesk* sessions = nullptr;
   std::function<std::uint64_t()> now_ns;  // CLOCK_MONOTONIC
+  /// Applies the configuration's file anew. Empty, or one line; fills what changed.
+  std::function<std::string(boost::json::object&)> reload;
 };
 
 class Service {
@@ -35,8 +41,12 @@ class Service {
   /// Acts on one message. Never throws for what a message says.
   [[nodiscard]] Answer handle(std::string_view message);
 
-  /// Logs rung changes and keeps the slot table tidy. Call it every 100 ms or so.
+  /// Logs rung changes, keeps the slot table tidy, ends what has expired. Call it every 100 ms or
+  /// so.
   void upkeep();
+
+  /// A reload: `next` runs from now on.
+  void use(const core::Model& next) { edges_.model = &next; }
 
   [[nodiscard]] const ServiceFigures& figures() const { return figures_; }
 
@@ -47,9 +57,12 @@ class Service {
   std::string act(const ConnectRequest& request, More& more);
   std::string act(const DisconnectRequest& request, More& more);
   std::string act(const OverrideRequest& request, More& more);
+  std::string act(const AllowRequest& request, More& more);
+  std::string act(const ReloadRequest& request, More& more);
   std::string act(const StatusRequest& request, More& more);
   std::string act(const EventsRequest& request, More& more);
   std::string act(const NamesRequest& request, More& more);
+  std::string act(const RoomsRequest& request, More& more);
 
   std::string find_shard(const std::string& name, std::uint32_t& shard) const;
   std::string send(const Command& command);

@@ -10,6 +10,8 @@
 
 #include "maps/events.h"
 #include "maps/types.h"
+#include "userspace/core/codes.h"
+#include "userspace/core/model.h"
 #include "userspace/core/shard_controller.h"
 #include "userspace/core/signals.h"
 #include "userspace/daemon/triple_buffer.h"
@@ -19,6 +21,9 @@ namespace edgeshed::daemon {
 struct ShardView {
   core::ShardState state;
   core::ShardSignals signals;
+  std::uint64_t reports = 0;          // of its session's board, accepted
+  std::uint64_t reports_refused = 0;  // and not
+  core::Code refusal = core::Code::count;  // why the last refused one was; count: none was
 };
 
 struct EndpointView {
@@ -35,6 +40,7 @@ struct EventTail {
 };
 
 struct Snapshot {
+  const core::Model* model = nullptr;  // what the indexes below mean; null: no tick yet
   std::uint64_t now_ns = 0;  // CLOCK_MONOTONIC when the tick began
   std::uint64_t tick_count = 0;
   std::uint64_t ticks_skipped = 0;
@@ -45,6 +51,13 @@ struct Snapshot {
   std::vector<ShardView> shards;        // index as in Model::shards
   std::vector<EndpointView> endpoints;  // index: endpoint number - 1
   EventTail events;
+
+  /// Sized for `model`. Allocates only if the sizes differ from what they were.
+  void shape_for(const core::Model& of) {
+    model = &of;
+    shards.resize(of.shards.size());
+    endpoints.resize(of.endpoints.size());
+  }
 };
 
 using SnapshotBox = TripleBuffer<Snapshot>;

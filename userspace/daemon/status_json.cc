@@ -54,7 +54,12 @@ json::object shard_json(const core::Shard& shard, const ShardView& view, std::ui
                       {"since_ms", since_ns / kNanosPerMilli},
                       {"report", core::report_state_name(state.report)},
                       {"changes", state.changes},
-                      {"overridden", state.overridden}};
+                      {"overridden", state.overridden},
+                      {"reports", view.reports},
+                      {"reports_refused", view.reports_refused}};
+  if (view.refusal != core::Code::count) {
+    object["last_refusal"] = core::code_info(view.refusal).name;
+  }
   if (state.overridden && state.override_until_ns > now_ns) {
     object["released_by"] = fmt::format("the override's end in {} s",
                                         (state.override_until_ns - now_ns) / 1'000'000'000 + 1);
@@ -81,14 +86,34 @@ std::string row_name(std::uint8_t row) {
 
 }  // namespace
 
-json::object status_json(const core::Model& model, const Snapshot& snapshot,
-                         const ServiceFigures& figures, std::uint64_t now_ns) {
+json::object room_json(const Snapshot& snapshot, std::size_t number, bool open,
+                       std::uint64_t now_ns) {
+  const core::Model& model = *snapshot.model;
+  if (number >= model.rooms.size() || !core::exists(model.rooms[number])) return {};
+  const core::Room& room = model.rooms[number];
+  const core::ShardState& state = snapshot.shards[room.shard].state;
+  const std::uint64_t since_ns = now_ns - std::min(now_ns, state.since_ns);
+  return {{"name", room.name},
+          {"number", number},
+          {"shard", model.shards[room.shard].name},
+          {"open", open},
+          {"rung", state.rung},
+          {"why", core::cause_name(state.cause)},
+          {"released_by", core::to_text(state.release)},
+          {"since_ms", since_ns / kNanosPerMilli}};
+}
+
+json::object status_json(const Snapshot& snapshot, const ServiceFigures& figures,
+                         std::uint64_t now_ns) {
+  const core::Model& model = *snapshot.model;
   json::array shards;
   for (std::size_t i = 0; i < model.shards.size(); ++i) {
+    if (!core::exists(model.shards[i])) continue;
     shards.push_back(shard_json(model.shards[i], snapshot.shards[i], now_ns));
   }
   json::array endpoints;
   for (std::size_t i = 0; i < model.endpoints.size(); ++i) {
+    if (!core::exists(model.endpoints[i])) continue;
     endpoints.push_back(endpoint_json(model.endpoints[i], snapshot.endpoints[i]));
   }
   json::object daemon{{"generation", snapshot.generation},

@@ -24,9 +24,14 @@ struct ServiceFigures {
   std::size_t connections_max = 0;
 };
 
-/// {"daemon":{...},"shards":[...],"endpoints":[...]}.
-[[nodiscard]] boost::json::object status_json(const core::Model& model, const Snapshot& snapshot,
+/// {"daemon":{...},"shards":[...],"endpoints":[...]}, with the names of the snapshot's own model.
+[[nodiscard]] boost::json::object status_json(const Snapshot& snapshot,
                                               const ServiceFigures& figures, std::uint64_t now_ns);
+
+/// One room: its shard, rung, why, since when, what releases it. `number` exists in the snapshot's
+/// model, or the answer is empty.
+[[nodiscard]] boost::json::object room_json(const Snapshot& snapshot, std::size_t number, bool open,
+                                            std::uint64_t now_ns);
 
 /// One sampled shed. Names are numbers here: the reader has the names.
 [[nodiscard]] boost::json::object event_json(const es_event& event);

@@ -75,15 +75,17 @@ void TickThread::run(TickThreadOptions options) {
     start_error_ = std::move(*error);
   } else {
     if (options.fifo) ask_for_fifo();
-    loop(*std::get<std::unique_ptr<TickRing>>(opened), options.tick_hz);
+    loop(*std::get<std::unique_ptr<TickRing>>(opened));
   }
   // Without a first tick the constructor still waits, for the reason.
   if (!started_ && start_error_.empty()) start_error_ = failure();
   if (!started_) announce_start();
 }
 
-void TickThread::loop(TickRing& ring, std::uint32_t tick_hz) {
+void TickThread::loop(TickRing& ring) {
   LoopFigures figures;
+  std::uint64_t skipped_before = 0;  // under a former rate
+  std::uint32_t tick_hz = ticker_.tick_hz();
   TickSchedule schedule(tick_hz, monotonic_ns());
   while (!stop_.load(std::memory_order_relaxed)) {
     const std::uint64_t due_ns = schedule.due_ns();
@@ -97,7 +99,12 @@ void TickThread::loop(TickRing& ring, std::uint32_t tick_hz) {
     const std::uint64_t end_ns = monotonic_ns();
     figures.duration_max_ns = std::max(figures.duration_max_ns, end_ns - now_ns);
     schedule.advance(end_ns);
-    figures.ticks_skipped = schedule.skipped();
+    figures.ticks_skipped = skipped_before + schedule.skipped();
+    if (ticker_.tick_hz() != tick_hz) {  // a reload
+      tick_hz = ticker_.tick_hz();
+      skipped_before = figures.ticks_skipped;
+      schedule = TickSchedule(tick_hz, end_ns + 1'000'000'000 / tick_hz);
+    }
     if (!started_.load(std::memory_order_relaxed)) announce_start();
   }
 }

@@ -17,7 +17,6 @@ namespace edgeshed::daemon {
 class TickRing;
 
 struct TickThreadOptions {
-  std::uint32_t tick_hz = 60;  // 10 to 250
   int event_fd = -1;           // polled for reading; -1: none
   bool fifo = false;           // ask for SCHED_FIFO
 };
@@ -39,7 +38,7 @@ class TickThread {
 
  private:
   void run(TickThreadOptions options);
-  void loop(TickRing& ring, std::uint32_t tick_hz);
+  void loop(TickRing& ring);
   void announce_start();
 
   Ticker& ticker_;

@@ -1,12 +1,12 @@
 #include "userspace/daemon/ticker.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <variant>
 
-#include "userspace/core/error_type.h"
+#include "userspace/core/codes.h"
+#include "userspace/session/plan_board.h"
 
 namespace edgeshed::daemon {
 namespace {
@@ -25,14 +25,6 @@ core::Mode host_mode(core::Mode configured, const es_control& control) {
   return load_once(control.default_enforce) != 0 ? core::Mode::enforce : core::Mode::shadow;
 }
 
-void check_fits(const char* what, std::size_t wanted, std::size_t rows) {
-  if (wanted <= rows) return;
-  throw Error(
-      fmt::format("the configuration has {} {}, the attached maps hold {}; raise [host] {}_max "
-                  "if needed, then edgeshed detach and edgeshed attach",
-                  wanted, what, rows, what));
-}
-
 }  // namespace
 
 std::uint64_t dead_man_jiffies(std::uint32_t tick_hz, std::uint32_t hz) {
@@ -40,24 +32,14 @@ std::uint64_t dead_man_jiffies(std::uint32_t tick_hz, std::uint32_t hz) {
   return (ms * hz + 999) / 1000;
 }
 
-Ticker::Ticker(const core::Model& model, const TickerEdges& edges)
-    : model_(model),
-      configured_mode_(model.host.mode),
+Ticker::Ticker(Setup& setup, const TickerEdges& edges)
+    : setup_(&setup),
       edges_(edges),
-      controller_(model.control, model.ladder),
       writer_(edges.plan),
-      rows_(edges.plan.control->geometry),
-      last_report_(model.shards.size()),
-      signals_(model.shards.size()),
-      states_(model.shards.size()),
-      endpoints_(model.endpoints.size()),
-      rate_from_(model.endpoints.size()) {
-  check_fits("endpoints", model_.endpoints.size() + 1, rows_.endpoints.size());
-  check_fits("rooms", model_.rooms.size(), rows_.rooms.size());
-  check_fits("classes", model_.classes.size(), rows_.classes.size());
+      rows_(edges.plan.control->geometry) {
   const es_geometry& geometry = edges_.plan.control->geometry;
   timing_.hz = geometry.hz;
-  timing_.tick_hz = model_.host.tick_hz;
+  timing_.tick_hz = setup.model.host.tick_hz;
   timing_.cpus = geometry.cpus;
   writer_.identify(static_cast<std::uint32_t>(getpid()), timing_.tick_hz);
   // A former daemon's level clocks run on: connections' debts are relative to them.
@@ -72,8 +54,7 @@ Ticker::Ticker(const core::Model& model, const TickerEdges& edges)
 
 Snapshot Ticker::empty_snapshot(const core::Model& model) {
   Snapshot snapshot;
-  snapshot.shards.resize(model.shards.size());
-  snapshot.endpoints.resize(model.endpoints.size());
+  snapshot.shape_for(model);
   return snapshot;
 }
 
@@ -100,20 +81,20 @@ void Ticker::sample(bool events_ready) {
     std::visit([this](const auto& one) { apply(one); }, command);
   }
   rate_due_ = now_ns_ - rate_from_ns_ >= kNanosPerSecond;
-  for (std::size_t i = 0; i < endpoints_.size(); ++i) sample_endpoint(i);
+  for (std::size_t i = 0; i < setup_->endpoints.size(); ++i) sample_endpoint(i);
   if (rate_due_) rate_from_ns_ = now_ns_;
   if (events_ready && edges_.events != nullptr) edges_.events->consume(events_);
 }
 
 void Ticker::apply(const ShardReport& report) {
-  ShardReport& last = last_report_[report.shard];
+  ShardReport& last = setup_->shards[report.shard].told;
   const std::uint32_t rooms = report.rooms == kRoomsUnchanged ? last.rooms : report.rooms;
   last = report;
   last.rooms = last.at_ns != 0 ? rooms : kRoomsUnchanged;
 }
 
 void Ticker::apply(const RungOverride& override) {
-  core::ShardState& state = states_[override.shard];
+  core::ShardState& state = setup_->shards[override.shard].state;
   if (override.until_ns == 0) {
     core::ShardController::clear_override(state);
   } else {
@@ -121,47 +102,88 @@ void Ticker::apply(const RungOverride& override) {
   }
 }
 
+void Ticker::apply(const SessionChange& change) {
+  ShardWork& shard = setup_->shards[change.shard];
+  shard.boards = change.boards;
+  shard.board_reader = {};
+}
+
+void Ticker::apply(const ServerThins& thins) {
+  // A room may be gone by the time its server is.
+  if (thins.room < setup_->server_thins.size()) setup_->server_thins[thins.room] = thins.thins;
+}
+
+void Ticker::apply(const ExemptCount& exempt) {
+  setup_->exempt[exempt.endpoint - 1] = exempt.connections;
+}
+
+void Ticker::apply(const SetupChange& change) {
+  change.next->take_over(*setup_);
+  setup_ = change.next;
+  timing_.tick_hz = setup_->model.host.tick_hz;
+  writer_.identify(static_cast<std::uint32_t>(getpid()), timing_.tick_hz);
+}
+
 void Ticker::sample_endpoint(std::size_t index) {
+  if (!core::exists(setup_->model.endpoints[index])) return;
   const std::uint32_t rows = edges_.plan.control->geometry.endpoints;
-  EndpointView& view = endpoints_[index];
+  EndpointView& view = setup_->endpoints[index];
   view.seen = {};
   // One cache line per CPU; the other lines of a row are for dumps.
   for (std::uint32_t cpu = 0; cpu < timing_.cpus; ++cpu) {
     const es_endpoint_counters& row =
-        edges_.endpoint_counters[std::size_t{cpu} * rows + model_.endpoints[index].number];
+        edges_.endpoint_counters[std::size_t{cpu} * rows + index + 1];
     for (int d = 0; d < ES_DIRECTIONS; ++d) view.seen[d] += load_once(row.seen[d]);
   }
   if (!rate_due_) return;
   const double seconds = static_cast<double>(now_ns_ - rate_from_ns_) / kNanosPerSecond;
   for (int d = 0; d < ES_DIRECTIONS; ++d) {
     const bool first = rate_from_ns_ == 0;
-    const std::uint64_t more = first ? 0 : view.seen[d] - rate_from_[index][d];
+    const std::uint64_t more = first ? 0 : view.seen[d] - setup_->rate_from[index][d];
     view.packets_per_s[d] = static_cast<double>(more) / seconds;
   }
-  rate_from_[index] = view.seen;
+  setup_->rate_from[index] = view.seen;
 }
 
 void Ticker::detect() {
-  for (std::size_t i = 0; i < signals_.size(); ++i) {
-    const core::Shard& shard = model_.shards[i];
-    const ShardReport& report = last_report_[i];
-    core::ShardSignals& signals = signals_[i];
-    signals.tick_p99_ms = report.tick_p99_ms;
-    signals.running_tick_age_ms = report.running_tick_age_ms;
-    signals.ring_occupancy = report.ring_occupancy;
-    signals.reported_at_ns = report.at_ns;
-    signals.frame_budget_ms = shard.frame_budget_ms;
-    signals.room_capacity = shard.room_capacity;
-    // The configured rooms are places, not matches: only the server knows how many it runs.
-    signals.room_count = report.rooms == kRoomsUnchanged ? 0 : report.rooms;
-    // The cost of a packet is not measured yet: this signal stays out of the maximum.
-    signals.offered_cost_ratio = 0;
+  for (std::size_t i = 0; i < setup_->shards.size(); ++i) detect_shard(i);
+}
+
+void Ticker::detect_shard(std::size_t index) {
+  const core::Shard& shard = setup_->model.shards[index];
+  ShardWork& work = setup_->shards[index];
+  core::ShardSignals& signals = work.signals;
+  signals.frame_budget_ms = shard.frame_budget_ms;
+  signals.room_capacity = shard.room_capacity;
+  // The cost of a packet is not measured yet: this signal stays out of the maximum.
+  signals.offered_cost_ratio = 0;
+
+  // A server with a session speaks for itself; `edgeshed report` is for those without one.
+  if (work.boards.report != nullptr) {
+    const es_report_board& board = *work.boards.report;
+    work.board_reader.read(board, now_ns_, edges_.plan.control->geometry.rooms);
+    const session::ServerReport& last = work.board_reader.last();
+    signals.tick_p99_ms = last.tick_p99_ms;
+    signals.running_tick_age_ms = session::ReportReader::running_tick_age_ms(board, now_ns_);
+    signals.ring_occupancy = last.ring_occupancy;
+    signals.reported_at_ns = last.reported_ns;
+    signals.room_count = last.rooms == ES_SESSION_NONE ? 0 : last.rooms;
+    return;
   }
+  const ShardReport& report = work.told;
+  signals.tick_p99_ms = report.tick_p99_ms;
+  signals.running_tick_age_ms = report.running_tick_age_ms;
+  signals.ring_occupancy = report.ring_occupancy;
+  signals.reported_at_ns = report.at_ns;
+  // The configured rooms are places, not matches: only the server knows how many it runs.
+  signals.room_count = report.rooms == kRoomsUnchanged ? 0 : report.rooms;
 }
 
 void Ticker::climb() {
-  for (std::size_t i = 0; i < states_.size(); ++i) {
-    const auto change = controller_.step(states_[i], signals_[i], now_ns_);
+  for (std::size_t i = 0; i < setup_->shards.size(); ++i) {
+    ShardWork& work = setup_->shards[i];
+    const auto change = setup_->controller.step(work.state, work.signals, now_ns_);
+    setup_->states[i] = work.state;
     if (!change) continue;
     const ShardChange entry{static_cast<std::uint32_t>(i), *change};
     if (!edges_.changes->try_push(entry)) ++changes_unlogged_;
@@ -170,25 +192,43 @@ void Ticker::climb() {
 
 void Ticker::allocate() {
   // `edgeshed attach --enforce` may change what endpoints that say nothing do, while we run.
-  model_.host.mode = host_mode(configured_mode_, *edges_.plan.control);
-  for (std::size_t i = 0; i < endpoints_.size(); ++i) {
-    endpoints_[i].shadow = core::is_shadow(model_.host, model_.endpoints[i]);
+  host_mode_ = host_mode(setup_->model.host.mode, *edges_.plan.control);
+  for (std::size_t i = 0; i < setup_->endpoints.size(); ++i) {
+    setup_->endpoints[i].shadow = core::is_shadow(host_mode_, setup_->model.endpoints[i]);
   }
   timing_.now_jiffies = edges_.jiffies();
   timing_.tick = tick_count_;
-  core::fill_plan_rows(model_, states_, timing_, rows_.rooms, rows_);
+  const core::PlanExtras extras{host_mode_, setup_->exempt, setup_->server_thins};
+  core::fill_plan_rows(setup_->model, setup_->states, timing_, rows_.rooms, rows_, extras);
 }
 
 void Ticker::publish() {
   kernel::Plan plan;
   // Only the rows that exist: the writer publishes what lies beyond them as absent.
-  plan.endpoints = std::span(rows_.endpoints).first(model_.endpoints.size() + 1);
-  plan.rooms = std::span(rows_.rooms).first(model_.rooms.size());
-  plan.classes = std::span(rows_.classes).first(model_.classes.size());
+  const core::Model& model = setup_->model;
+  plan.endpoints = std::span(rows_.endpoints).first(model.endpoints.size() + 1);
+  plan.rooms = std::span(rows_.rooms).first(model.rooms.size());
+  plan.classes = std::span(rows_.classes).first(model.classes.size());
   plan.valid_until_jiffies = timing_.now_jiffies + dead_man_jiffies(timing_.tick_hz, timing_.hz);
   plan.rejects_per_cpu = static_cast<std::uint32_t>(core::allowance(kRejectsPerSecond, timing_));
   writer_.publish(plan, now_ns_);
+  for (std::size_t i = 0; i < setup_->shards.size(); ++i) publish_board(i);
   ++tick_count_;
+}
+
+void Ticker::publish_board(std::size_t index) {
+  const ShardWork& work = setup_->shards[index];
+  if (work.boards.plan == nullptr) return;
+  const core::ShardState& state = work.state;
+  for (const std::uint16_t room : work.rooms) {
+    session::write_room(work.boards.plan->room[room], state.effects,
+                        setup_->best_effort_lanes[room], state.rung,
+                        core::code_info(state.code()).retry_after_ms);
+  }
+  const std::uint64_t valid_ns = dead_man_jiffies(timing_.tick_hz, timing_.hz) * kNanosPerSecond /
+                                 timing_.hz;
+  session::write_head(*work.boards.plan, writer_.generation(), now_ns_ + valid_ns, state.rung,
+                      state.refuse_joins());
 }
 
 void Ticker::report(const LoopFigures& figures) {
@@ -200,8 +240,13 @@ void Ticker::report(const LoopFigures& figures) {
   snapshot.duration_max_ns = figures.duration_max_ns;
   snapshot.changes_unlogged = changes_unlogged_;
   snapshot.generation = writer_.generation();
-  for (std::size_t i = 0; i < states_.size(); ++i) snapshot.shards[i] = {states_[i], signals_[i]};
-  std::copy(endpoints_.begin(), endpoints_.end(), snapshot.endpoints.begin());
+  if (snapshot.model != &setup_->model) snapshot.shape_for(setup_->model);
+  for (std::size_t i = 0; i < setup_->shards.size(); ++i) {
+    const ShardWork& work = setup_->shards[i];
+    snapshot.shards[i] = {work.state, work.signals, work.board_reader.accepted(),
+                          work.board_reader.refused(), work.board_reader.refusal()};
+  }
+  std::copy(setup_->endpoints.begin(), setup_->endpoints.end(), snapshot.endpoints.begin());
   snapshot.events = events_;
   edges_.snapshots->publish();
 }

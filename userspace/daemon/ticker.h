@@ -1,7 +1,7 @@
 // One tick of the control loop: sample, detect, climb, allocate, publish, report.
 //
 // Runs on the tick thread. Must not allocate, block, log or call the kernel in tick(), and does no
-// work per connection: everything is sized in the constructor.
+// work per connection: everything is sized in the Setup.
 #ifndef EDGESHED_USERSPACE_DAEMON_TICKER_H_
 #define EDGESHED_USERSPACE_DAEMON_TICKER_H_
 
@@ -18,6 +18,7 @@
 #include "userspace/core/shard_controller.h"
 #include "userspace/daemon/command.h"
 #include "userspace/daemon/event_ring.h"
+#include "userspace/daemon/setup.h"
 #include "userspace/daemon/snapshot.h"
 #include "userspace/kernel/plan_writer.h"
 
@@ -52,9 +53,12 @@ struct LoopFigures {
 
 class Ticker {
  public:
-  /// Throws Error: the model does not fit the maps; std::invalid_argument: a control config that
-  /// config::load would have refused.
-  Ticker(const core::Model& model, const TickerEdges& edges);
+  /// Goes on from the plan in the maps. `setup` outlives its use, and its model fits the maps
+  /// (core::keep_numbers saw to it).
+  Ticker(Setup& setup, const TickerEdges& edges);
+
+  /// Ticks per second that the configuration asks for.
+  [[nodiscard]] std::uint32_t tick_hz() const { return timing_.tick_hz; }
 
   /// One tick. now_ns: CLOCK_MONOTONIC. events_ready: the event ring has something.
   void tick(std::uint64_t now_ns, bool events_ready, const LoopFigures& figures);
@@ -72,12 +76,17 @@ class Ticker {
 
   void apply(const ShardReport& report);
   void apply(const RungOverride& override);
+  void apply(const SessionChange& change);
+  void apply(const ServerThins& thins);
+  void apply(const ExemptCount& exempt);
+  void apply(const SetupChange& change);
   void sample_endpoint(std::size_t index);
+  void detect_shard(std::size_t index);
+  void publish_board(std::size_t index);
 
-  core::Model model_;
-  core::Mode configured_mode_;
+  Setup* setup_;
+  core::Mode host_mode_ = core::Mode::unset;
   TickerEdges edges_;
-  core::ShardController controller_;
   kernel::PlanWriter writer_;
   core::PlanRows rows_;
   core::PlanTiming timing_;
@@ -88,11 +97,6 @@ class Ticker {
   std::uint64_t rate_from_ns_ = 0;
   bool rate_due_ = false;
 
-  std::vector<ShardReport> last_report_;  // at_ns 0: never
-  std::vector<core::ShardSignals> signals_;
-  std::vector<core::ShardState> states_;
-  std::vector<EndpointView> endpoints_;
-  std::vector<std::array<std::uint64_t, ES_DIRECTIONS>> rate_from_;
   EventTail events_;
 };
 

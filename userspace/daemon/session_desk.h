@@ -1,0 +1,121 @@
+// What game servers' sessions mean here: which shard, which rooms, which connections, and what they
+// hear of the shard's rungs. Service thread only; the tick thread gets the boards by command.
+//
+// A session can only touch its own shard: its rooms, the connections in them, its report. One that
+// dies leaves its connections for kOrphanSeconds, in case it comes back and names them again.
+#ifndef EDGESHED_USERSPACE_DAEMON_SESSION_DESK_H_
+#define EDGESHED_USERSPACE_DAEMON_SESSION_DESK_H_
+
+#include <boost/json/array.hpp>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "userspace/core/model.h"
+#include "userspace/daemon/command_sender.h"
+#include "userspace/daemon/connections.h"
+#include "userspace/daemon/snapshot.h"
+#include "userspace/session/boards.h"
+#include "userspace/session/session.h"
+
+namespace edgeshed::daemon {
+
+inline constexpr std::uint64_t kOrphanSeconds = 10;
+
+struct SessionDeskEdges {
+  const core::Model* model = nullptr;
+  std::uint32_t room_rows = 0;  // of the maps
+  Connections* connections = nullptr;
+  CommandSender* commands = nullptr;
+  std::function<std::uint64_t()> now_ns;  // CLOCK_MONOTONIC
+};
+
+class SessionDesk : public session::SessionHost {
+ public:
+  explicit SessionDesk(const SessionDeskEdges& edges);
+  ~SessionDesk() override;
+
+  // session::SessionHost
+  std::variant<session::Grant, session::Refused> open(session::SessionId id,
+                                                      const session::ServerIdentity& who,
+                                                      const es_session_hello& hello,
+                                                      session::SessionOutput& output) override;
+  std::variant<std::uint32_t, session::Refused> room_open(session::SessionId id,
+                                                          std::string_view room,
+                                                          std::uint32_t players) override;
+  void room_close(session::SessionId id, std::uint32_t room) override;
+  std::optional<session::Refused> connect(session::SessionId id,
+                                          const es_session_connect& peer) override;
+  void disconnect(session::SessionId id, std::uint32_t row) override;
+  void ended(session::SessionId id) override;
+
+  /// Whether a session is open now.
+  [[nodiscard]] bool lives(session::SessionId id) const { return sessions_.contains(id); }
+
+  /// A daemon that starts: what sessions of the former one owned is awaited from now on.
+  void await_former();
+
+  /// A shard went to another rung: its server is told.
+  void rung_changed(const ShardChange& change);
+
+  /// What is due: orphans whose time is up, boards that the tick thread has let go of, reports that
+  /// were refused. Call it every 100 ms or so with the newest snapshot.
+  void upkeep(const Snapshot& snapshot);
+
+  /// A reload: `next` runs from now on. Sessions of shards that it lacks are told and forgotten.
+  void use(const core::Model& next);
+
+  /// [{"shard":...,"server":...,"pid":...,"rooms":2,"connections":31,...}].
+  [[nodiscard]] boost::json::array to_json() const;
+  /// True if a server has opened the room.
+  [[nodiscard]] bool is_open(std::uint16_t room) const { return placed_.contains(room); }
+
+ private:
+  struct Peer {
+    es_key key{};
+    std::uint64_t player = 0;
+    std::uint16_t room = 0;
+    bool used = false;
+  };
+  struct Open {
+    std::uint32_t shard = 0;
+    std::string server;
+    session::ServerIdentity who;
+    bool thins = false;  // asks before it sends
+    std::unique_ptr<session::Boards> boards;
+    session::SessionOutput* output = nullptr;
+    std::vector<Peer> peers;  // by row
+    std::uint32_t connections = 0;
+    std::uint64_t refused = 0;         // registrations
+    std::uint64_t reports_refused = 0;  // as told
+  };
+  struct Orphans {
+    session::SessionId session = 0;
+    std::uint64_t until_ns = 0;
+  };
+  struct Retired {
+    std::unique_ptr<session::Boards> boards;
+    std::uint64_t ticks = 0;  // the tick thread has let go when it has counted to this; 0: not told
+  };
+
+  Open* find(session::SessionId id);
+  std::optional<session::Refused> check_peer(const Open& open, const es_session_connect& peer,
+                                             es_key& key, es_policy& policy) const;
+  void tell(Open& open, es_session_event event, core::Code code);
+  void release_room(Open& open, std::uint16_t room);
+
+  SessionDeskEdges edges_;
+  std::map<session::SessionId, Open> sessions_;
+  std::map<std::uint16_t, session::SessionId> placed_;  // rooms that servers have opened
+  std::vector<Orphans> orphans_;
+  std::vector<Retired> retired_;
+  std::uint64_t ticks_seen_ = 0;
+};
+
+}  // namespace edgeshed::daemon
+
+#endif

@@ -1,0 +1,52 @@
+// One configuration at work: its model and everything of a tick that has the model's shape. Made on
+// the service thread, so that the tick thread allocates nothing when a reload hands it the next one.
+#ifndef EDGESHED_USERSPACE_DAEMON_SETUP_H_
+#define EDGESHED_USERSPACE_DAEMON_SETUP_H_
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "userspace/core/model.h"
+#include "userspace/core/shard_controller.h"
+#include "userspace/core/signals.h"
+#include "userspace/daemon/command.h"
+#include "userspace/daemon/snapshot.h"
+#include "userspace/session/report_reader.h"
+
+namespace edgeshed::daemon {
+
+/// What a tick keeps of one shard.
+struct ShardWork {
+  ShardReport told;                  // by `edgeshed report`; at_ns 0: never
+  SessionBoards boards;              // of the server's session; null: none
+  session::ReportReader board_reader;
+  core::ShardSignals signals;
+  core::ShardState state;
+  std::vector<std::uint16_t> rooms;  // numbers of its rooms
+};
+
+class Setup {
+ public:
+  /// Throws std::invalid_argument: a control config that config::load would have refused.
+  explicit Setup(core::Model model);
+
+  /// Goes on where `former` stands: shards of the same name keep rung, ramp, reports and session;
+  /// endpoints keep their rates and rooms what their server said. Allocates nothing.
+  void take_over(const Setup& former);
+
+  const core::Model model;
+  const core::ShardController controller;
+  std::vector<ShardWork> shards;        // index as in Model::shards, holes included
+  std::vector<EndpointView> endpoints;  // index: endpoint number - 1
+  std::vector<std::array<std::uint64_t, ES_DIRECTIONS>> rate_from;
+  std::vector<std::uint32_t> exempt;       // by endpoint, see core::PlanExtras
+  std::vector<std::uint8_t> server_thins;  // by room, see core::PlanExtras
+  /// By room: bit per lane that is best-effort at every endpoint of the room.
+  std::vector<std::uint8_t> best_effort_lanes;
+  std::vector<core::ShardState> states;  // of this tick, as fill_plan_rows wants them
+};
+
+}  // namespace edgeshed::daemon
+
+#endif
