@@ -21,6 +21,7 @@ struct Build {
 void read_host(Build& build);
 void read_control(Build& build);
 void read_ladder(Build& build);
+void read_slow_consumer(Build& build);
 void read_shards(Build& build);
 void read_rooms(Build& build);
 void read_classes(Build& build);

@@ -14,6 +14,7 @@
 #include "userspace/core/address.h"
 #include "userspace/core/control_config.h"
 #include "userspace/core/ladder_effects.h"
+#include "userspace/core/slow_consumer.h"
 
 namespace edgeshed::core {
 
@@ -108,6 +109,7 @@ struct Model {
   Host host;
   ControlConfig control;
   LadderTable ladder = default_ladder_table();
+  SlowConsumerConfig slow_consumer;
   std::vector<Shard> shards;
   std::vector<Room> rooms;
   std::vector<ContractClass> classes = std::vector<ContractClass>(1);

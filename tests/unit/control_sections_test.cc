@@ -1,0 +1,47 @@
+// The sections of thresholds and constants: their defaults, what they set, and their errors.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "userspace/config/config.h"
+
+namespace edgeshed::config {
+namespace {
+
+std::string error_of(const std::string& text) {
+  try {
+    parse(text, "e.toml");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), kExitUsage);
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(ControlSections, SlowConsumer) {
+  EXPECT_EQ(parse("", "t.toml").slow_consumer.watch_bytes, 65536u);
+  const core::Model model =
+      parse("[slow_consumer]\nwatch_bytes = 10\nthrottle_bytes = 20\nevict_bytes = 4294967295\n",
+            "t.toml");
+  EXPECT_EQ(model.slow_consumer.watch_bytes, 10u);
+  EXPECT_EQ(model.slow_consumer.throttle_bytes, 20u);
+  EXPECT_EQ(model.slow_consumer.evict_bytes, 4294967295u);
+}
+
+TEST(ControlSections, SlowConsumerErrors) {
+  EXPECT_EQ(error_of("[slow_consumer]\nwatch_bytes = 0\n"),
+            "e.toml:2:15: [slow_consumer]: watch_bytes: 0 is out of range; allowed: 1 to "
+            "4294967295");
+  EXPECT_EQ(error_of("[slow_consumer]\nthrottle_bytes = 65536\n"),
+            "e.toml:2:18: [slow_consumer]: throttle_bytes: must be above watch_bytes");
+  EXPECT_EQ(error_of("[slow_consumer]\nwatch_bytes = 262144\n"),
+            "e.toml:1:1: [slow_consumer]: throttle_bytes: must be above watch_bytes");
+  EXPECT_EQ(error_of("[slow_consumer]\nevict_bytes = 262144\n"),
+            "e.toml:2:15: [slow_consumer]: evict_bytes: must be above throttle_bytes");
+  EXPECT_EQ(error_of("[slow_consumer]\nclose_bytes = 1\n"),
+            "e.toml:2:1: [slow_consumer]: unknown key \"close_bytes\"; allowed: watch_bytes, "
+            "throttle_bytes, evict_bytes; correct its name or remove it");
+}
+
+}  // namespace
+}  // namespace edgeshed::config

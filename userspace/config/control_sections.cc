@@ -1,0 +1,33 @@
+// [slow_consumer] and the other sections of thresholds and constants that the control path reads.
+#include "userspace/config/builder.h"
+
+namespace edgeshed::config {
+namespace {
+
+/// A fault that a check of core/ found between fields: its first word is the field, and so the key.
+void fail_on(const Section& section, const std::string& fault) {
+  if (fault.empty()) return;
+  const size_t space = fault.find(' ');
+  section.fail(fault.substr(0, space), fault.substr(space + 1));
+}
+
+}  // namespace
+
+void read_slow_consumer(Build& build) {
+  const toml::table* table = build.root.child("slow_consumer");
+  if (table == nullptr) return;
+  const Section section(build.root.path(), *table, "[slow_consumer]",
+                        {"watch_bytes", "throttle_bytes", "evict_bytes"});
+  core::SlowConsumerConfig& config = build.model.slow_consumer;
+  // The report board holds 32 bits.
+  const auto read = [&](const char* key, uint64_t& value) {
+    value = static_cast<uint64_t>(
+        section.integer(key, static_cast<int64_t>(value), 1, int64_t{UINT32_MAX}));
+  };
+  read("watch_bytes", config.watch_bytes);
+  read("throttle_bytes", config.throttle_bytes);
+  read("evict_bytes", config.evict_bytes);
+  fail_on(section, core::check_slow_consumer_config(config));
+}
+
+}  // namespace edgeshed::config
