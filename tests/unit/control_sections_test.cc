@@ -43,5 +43,32 @@ TEST(ControlSections, SlowConsumerErrors) {
             "throttle_bytes, evict_bytes; correct its name or remove it");
 }
 
+TEST(ControlSections, RoomState) {
+  EXPECT_EQ(parse("", "t.toml").room_state.ack_lag[2], 32u);
+  const core::RoomStateConfig config =
+      parse(
+          "[room_state]\nack_lag_shedding = 60\ndegraded_share_watch = 0.05\n"
+          "rejected_share_throttling = 0.4\nrejects_per_s = 1\n",
+          "t.toml")
+          .room_state;
+  EXPECT_EQ(config.ack_lag, (std::array<uint32_t, 3>{8, 16, 60}));
+  EXPECT_EQ(config.degraded_share, (std::array<double, 3>{0.05, 0.10, 0.33}));
+  EXPECT_EQ(config.rejected_share, (std::array<double, 3>{0.05, 0.4, 0.5}));
+  EXPECT_EQ(config.rejects_per_s, 1);
+}
+
+TEST(ControlSections, RoomStateErrors) {
+  EXPECT_EQ(error_of("[room_state]\nack_lag_watch = 0\n"),
+            "e.toml:2:17: [room_state]: ack_lag_watch: 0 is out of range; allowed: 1 to 1000000");
+  EXPECT_EQ(error_of("[room_state]\nack_lag_watch = 16\n"),
+            "e.toml:1:1: [room_state]: ack_lag_throttling: must be above ack_lag_watch");
+  EXPECT_EQ(error_of("[room_state]\nrejected_share_shedding = 0.25\n"),
+            "e.toml:2:27: [room_state]: rejected_share_shedding: must be above "
+            "rejected_share_throttling");
+  EXPECT_EQ(error_of("[room_state]\ndegraded_share_shedding = 1.5\n"),
+            "e.toml:2:27: [room_state]: degraded_share_shedding: 1.5 is out of range; allowed: 0 "
+            "to 1");
+}
+
 }  // namespace
 }  // namespace edgeshed::config

@@ -27,7 +27,7 @@ core::Model parse(std::string_view text, const std::string& path, uint32_t hz) {
   const toml::table table = parse_text(text, path);
   const Section root(path, table, "file",
                      {"host", "control", "ladder", "shard", "room", "class", "endpoint",
-                      "connection", "slow_consumer"});
+                      "connection", "slow_consumer", "room_state"});
   core::Model model;
   Build build = {root, hz, model};
 
@@ -36,6 +36,7 @@ core::Model parse(std::string_view text, const std::string& path, uint32_t hz) {
   read_control(build);
   read_ladder(build);
   read_slow_consumer(build);
+  read_room_state(build);
 
   // Then names, each after those that it refers to.
   read_shards(build);

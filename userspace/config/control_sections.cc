@@ -30,4 +30,27 @@ void read_slow_consumer(Build& build) {
   fail_on(section, core::check_slow_consumer_config(config));
 }
 
+void read_room_state(Build& build) {
+  const toml::table* table = build.root.child("room_state");
+  if (table == nullptr) return;
+  const Section section(
+      build.root.path(), *table, "[room_state]",
+      {"ack_lag_watch", "ack_lag_throttling", "ack_lag_shedding", "degraded_share_watch",
+       "degraded_share_throttling", "degraded_share_shedding", "rejected_share_watch",
+       "rejected_share_throttling", "rejected_share_shedding", "rejects_per_s"});
+  core::RoomStateConfig& config = build.model.room_state;
+  for (uint32_t i = 0; i < core::kRoomThresholds; ++i) {
+    const std::string name = core::room_pressure_name(static_cast<core::RoomPressure>(i + 1));
+    config.ack_lag[i] =
+        static_cast<uint32_t>(section.integer("ack_lag_" + name, config.ack_lag[i], 1, 1000000));
+    const auto share = [&](const char* of, double& value) {
+      value = section.number(of + name, value, 0, 1);
+    };
+    share("degraded_share_", config.degraded_share[i]);
+    share("rejected_share_", config.rejected_share[i]);
+  }
+  config.rejects_per_s = section.number("rejects_per_s", config.rejects_per_s, 0.1, 1e6);
+  fail_on(section, core::check_room_state_config(config));
+}
+
 }  // namespace edgeshed::config

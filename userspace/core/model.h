@@ -14,6 +14,7 @@
 #include "userspace/core/address.h"
 #include "userspace/core/control_config.h"
 #include "userspace/core/ladder_effects.h"
+#include "userspace/core/room_state.h"
 #include "userspace/core/slow_consumer.h"
 
 namespace edgeshed::core {
@@ -110,6 +111,7 @@ struct Model {
   ControlConfig control;
   LadderTable ladder = default_ladder_table();
   SlowConsumerConfig slow_consumer;
+  RoomStateConfig room_state;
   std::vector<Shard> shards;
   std::vector<Room> rooms;
   std::vector<ContractClass> classes = std::vector<ContractClass>(1);
