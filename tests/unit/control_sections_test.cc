@@ -70,5 +70,33 @@ TEST(ControlSections, RoomStateErrors) {
             "to 1");
 }
 
+TEST(ControlSections, Placement) {
+  const core::PlacementConfig defaults = parse("", "t.toml").placement;
+  EXPECT_EQ(defaults.host_rooms_max, 256u);
+  EXPECT_EQ(defaults.critical_share_max, 0.6);
+  const core::PlacementConfig config =
+      parse(
+          "[placement]\nhost_rooms_max = 10\nhost_players_max = 1000\nshard_players_max = 100\n"
+          "critical_share_max = 0.5\nshard_tick_ratio_max = 0.8\n",
+          "t.toml")
+          .placement;
+  EXPECT_EQ(config.host_rooms_max, 10u);
+  EXPECT_EQ(config.host_players_max, 1000u);
+  EXPECT_EQ(config.shard_players_max, 100u);
+  EXPECT_EQ(config.critical_share_max, 0.5);
+  EXPECT_EQ(config.shard_tick_ratio_max, 0.8);
+}
+
+TEST(ControlSections, PlacementErrors) {
+  EXPECT_EQ(error_of("[placement]\nhost_rooms_max = 0\n"),
+            "e.toml:2:18: [placement]: host_rooms_max: 0 is out of range; allowed: 1 to 65535");
+  EXPECT_EQ(error_of("[placement]\ncritical_share_max = 0.95\n"),
+            "e.toml:2:22: [placement]: critical_share_max: 0.95 is out of range; allowed: 0.05 to "
+            "0.9");
+  EXPECT_EQ(error_of("[placement]\nshard_tick_ratio_max = 2.5\n"),
+            "e.toml:2:24: [placement]: shard_tick_ratio_max: 2.5 is out of range; allowed: 0.1 to "
+            "2");
+}
+
 }  // namespace
 }  // namespace edgeshed::config

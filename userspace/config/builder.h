@@ -23,6 +23,7 @@ void read_control(Build& build);
 void read_ladder(Build& build);
 void read_slow_consumer(Build& build);
 void read_room_state(Build& build);
+void read_placement(Build& build);
 void read_shards(Build& build);
 void read_rooms(Build& build);
 void read_classes(Build& build);

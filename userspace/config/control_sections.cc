@@ -53,4 +53,25 @@ void read_room_state(Build& build) {
   fail_on(section, core::check_room_state_config(config));
 }
 
+void read_placement(Build& build) {
+  const toml::table* table = build.root.child("placement");
+  if (table == nullptr) return;
+  const Section section(build.root.path(), *table, "[placement]",
+                        {"host_rooms_max", "host_players_max", "shard_players_max",
+                         "critical_share_max", "shard_tick_ratio_max"});
+  core::PlacementConfig& config = build.model.placement;
+  const auto count = [&](const char* key, uint32_t& value, int64_t high) {
+    value = static_cast<uint32_t>(section.integer(key, value, 1, high));
+  };
+  count("host_rooms_max", config.host_rooms_max, core::kRoomsMax);
+  count("host_players_max", config.host_players_max, ES_CONNECTIONS_MAX);
+  count("shard_players_max", config.shard_players_max, ES_CONNECTIONS_MAX);
+  // Above 0.9 nothing would be left for the shard's own work, and critical cannot be kept.
+  config.critical_share_max =
+      section.number("critical_share_max", config.critical_share_max, 0.05, 0.9);
+  // At 2 the last rung has been reached: no later limit makes sense.
+  config.shard_tick_ratio_max =
+      section.number("shard_tick_ratio_max", config.shard_tick_ratio_max, 0.1, 2);
+}
+
 }  // namespace edgeshed::config
