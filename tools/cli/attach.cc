@@ -7,7 +7,9 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "tools/cli/attach_plan.h"
 #include "tools/cli/commands.h"
 #include "userspace/core/error_type.h"
 #include "userspace/core/geometry.h"
@@ -18,15 +20,6 @@
 
 namespace edgeshed::cli {
 namespace {
-
-struct AttachCommand {
-  std::string config;
-  std::string dev;
-  std::string faces = "clients";
-  bool shadow = false;
-  bool enforce = false;
-  bool generic = false;
-};
 
 /// Another interface of the same host: the pinned maps must hold this configuration.
 void check_pins_fit(const core::Model& model, const es_geometry& have) {
@@ -46,7 +39,7 @@ void check_pins_fit(const core::Model& model, const es_geometry& have) {
 }
 
 /// Pins that were there stay, and so do their counters and connections. True: made anew.
-bool ensure_pins(const AttachCommand& command, const core::Model& model,
+bool ensure_pins(const AttachPlan& command, const core::Model& model,
                  const std::string& pin_dir) {
   if (kernel::pins_exist(pin_dir)) {
     const auto maps = kernel::MapSet::from_pins(pin_dir, kernel::Access::kReadWrite);
@@ -77,49 +70,83 @@ std::string describe(const kernel::Attachment& attachment) {
   return text;
 }
 
-int run_attach(const AttachCommand& command, const Globals& globals) {
-  const core::Model model = load_config(command.config, kernel::measure_hz());
-  const bool fresh = ensure_pins(command, model, globals.pin_dir);
+/// The interfaces to attach to: the one of --dev, or all of the configuration.
+std::vector<core::Interface> wanted_interfaces(const AttachPlan& command,
+                                               const core::Model& model) {
+  if (!command.dev.empty()) {
+    return {{command.dev, command.faces == "servers", command.generic}};
+  }
+  if (model.interfaces.empty()) {
+    throw Error("no interface to attach to: give --dev, or an [[interface]] in the configuration",
+                kExitUsage);
+  }
+  return model.interfaces;
+}
+
+void attach_one(const core::Interface& interface, const std::string& pin_dir) {
   kernel::AttachOptions options;
-  options.dev = command.dev;
-  options.pin_dir = globals.pin_dir;
-  if (command.faces == "servers") options.faces = kernel::Faces::kServers;
-  if (command.generic) options.mode = kernel::XdpRequest::kGeneric;
+  options.dev = interface.dev;
+  options.pin_dir = pin_dir;
+  if (interface.faces_servers) options.faces = kernel::Faces::kServers;
+  if (interface.generic) options.mode = kernel::XdpRequest::kGeneric;
+  fmt::print("{}\n", describe(kernel::attach(options)));
+}
+
+}  // namespace
+
+void attach_all(const AttachPlan& command, const Globals& globals) {
+  const core::Model model = load_config(command.config, kernel::measure_hz());
+  const std::vector<core::Interface> interfaces = wanted_interfaces(command, model);
+  const bool fresh = ensure_pins(command, model, globals.pin_dir);
+  std::vector<std::string> done;
   try {
-    fmt::print("{}\n", describe(kernel::attach(options)));
+    for (const core::Interface& interface : interfaces) {
+      attach_one(interface, globals.pin_dir);
+      done.push_back(interface.dev);
+    }
   } catch (...) {
-    if (fresh) kernel::remove_pins(globals.pin_dir);
+    // Nothing half-applied: with pins of our own making, all of it goes.
+    if (fresh) {
+      for (const std::string& dev : done) kernel::detach(dev, globals.pin_dir);
+      kernel::remove_pins(globals.pin_dir);
+    }
     throw;
   }
   const auto maps = kernel::MapSet::from_pins(globals.pin_dir, kernel::Access::kRead);
   fmt::print("endpoints that say nothing: {}; nothing is shed before edgeshedd runs\n",
              maps.control().default_enforce != 0 ? "enforce" : "shadow");
-  return kExitOk;
 }
 
-}  // namespace
+void add_attach_options(CLI::App& command, AttachPlan& plan) {
+  command.add_option("--config", plan.config, "The configuration, TOML")->required();
+  CLI::Option* dev = command.add_option("--dev", plan.dev,
+                                        "The interface; without it every [[interface]] of the "
+                                        "configuration");
+  command.add_option("--faces", plan.faces, "Who is at its other end")
+      ->check(CLI::IsMember({"clients", "servers"}))
+      ->capture_default_str()
+      ->needs(dev);
+  auto* shadow = command.add_flag("--shadow", plan.shadow,
+                                  "Endpoints that say nothing decide and count, and shed nothing "
+                                  "(the default)");
+  command.add_flag("--enforce", plan.enforce, "Endpoints that say nothing shed")->excludes(shadow);
+  command.add_flag("--generic", plan.generic, "XDP in generic mode")->needs(dev);
+}
 
 void add_attach(CLI::App& app, Context& context) {
-  auto options = std::make_shared<AttachCommand>();
+  auto plan = std::make_shared<AttachPlan>();
   CLI::App* command =
       add_command(app, "attach", "Load, pin and attach the packet path",
                   "  edgeshed attach --config /etc/edgeshed.toml --dev eth0\n"
                   "  edgeshed attach --config /etc/edgeshed.toml --dev eth0 --enforce\n"
                   "  edgeshed attach --config /etc/edgeshed.toml --dev veth1 --faces servers\n"
                   "Again, with another --dev: one more interface on the same maps.\n");
-  command->add_option("--config", options->config, "The configuration, TOML")->required();
-  command->add_option("--dev", options->dev, "The interface")->required();
-  command->add_option("--faces", options->faces, "Who is at its other end")
-      ->check(CLI::IsMember({"clients", "servers"}))
-      ->capture_default_str();
-  auto* shadow = command->add_flag("--shadow", options->shadow,
-                                   "Endpoints that say nothing decide and count, and shed nothing "
-                                   "(the default)");
-  command->add_flag("--enforce", options->enforce, "Endpoints that say nothing shed")
-      ->excludes(shadow);
-  command->add_flag("--generic", options->generic, "XDP in generic mode");
-  command->callback([options, &context] {
-    context.run = [options, &context] { return run_attach(*options, context.globals); };
+  add_attach_options(*command, *plan);
+  command->callback([plan, &context] {
+    context.run = [plan, &context] {
+      attach_all(*plan, context.globals);
+      return kExitOk;
+    };
   });
 }
 

@@ -7,6 +7,7 @@
 namespace edgeshed::cli {
 
 // The packet path.
+void add_run(CLI::App& app, Context& context);
 void add_attach(CLI::App& app, Context& context);
 void add_detach(CLI::App& app, Context& context);
 void add_bypass(CLI::App& app, Context& context);
@@ -20,6 +21,8 @@ void add_report(CLI::App& app, Context& context);
 void add_connect(CLI::App& app, Context& context);
 void add_disconnect(CLI::App& app, Context& context);
 void add_override(CLI::App& app, Context& context);
+void add_allow(CLI::App& app, Context& context);
+void add_reload(CLI::App& app, Context& context);
 
 // Without a host.
 void add_check(CLI::App& app, Context& context);

@@ -12,7 +12,7 @@ namespace {
 constexpr char kFooter[] =
     "Exit codes: 0 ok, 1 failed, 2 usage or configuration, 3 refused because of others,\n"
     "            4 no privilege\n"
-    "Order of use: edgeshed check FILE, edgeshed attach, then start edgeshedd.";
+    "Order of use: edgeshed check FILE, edgeshed attach, then start edgeshedd; or edgeshed run.";
 
 int run(int argc, char** argv) {
   Context context;
@@ -25,6 +25,7 @@ int run(int argc, char** argv) {
       ->capture_default_str();
 
   add_check(app, context);       // is this configuration valid, and what does it take
+  add_run(app, context);         // attach, then the daemon in the foreground
   add_attach(app, context);      // load, pin, attach
   add_detach(app, context);      // the reverse; leaves nothing
   add_bypass(app, context);      // pass everything, at once
@@ -34,6 +35,8 @@ int run(int argc, char** argv) {
   add_connect(app, context);     // a remote is a player
   add_disconnect(app, context);  // and no longer
   add_override(app, context);    // a rung by hand, for a while
+  add_allow(app, context);       // an address that is never shed, for a while
+  add_reload(app, context);      // the configuration anew
   add_reasons(app, context);     // the list of reasons
   add_codes(app, context);       // and of codes
 

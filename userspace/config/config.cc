@@ -25,9 +25,9 @@ toml::table parse_text(std::string_view text, const std::string& path) {
 
 core::Model parse(std::string_view text, const std::string& path, uint32_t hz) {
   const toml::table table = parse_text(text, path);
-  const Section root(
-      path, table, "file",
-      {"host", "session", "interface", "control", "ladder", "shard", "room", "class", "endpoint", "connection"});
+  const Section root(path, table, "file",
+                     {"host", "session", "interface", "control", "slow_consumer", "room_state",
+                      "placement", "ladder", "shard", "room", "class", "endpoint", "connection"});
   core::Model model;
   Build build = {root, hz, model};
 
@@ -37,6 +37,9 @@ core::Model parse(std::string_view text, const std::string& path, uint32_t hz) {
   read_interfaces(build);
   read_control(build);
   read_ladder(build);
+  read_slow_consumer(build);
+  read_room_state(build);
+  read_placement(build);
 
   // Then names, each after those that it refers to.
   read_shards(build);

@@ -14,6 +14,9 @@
 #include "userspace/core/address.h"
 #include "userspace/core/control_config.h"
 #include "userspace/core/ladder_effects.h"
+#include "userspace/core/placement.h"
+#include "userspace/core/room_state.h"
+#include "userspace/core/slow_consumer.h"
 
 namespace edgeshed::core {
 
@@ -123,6 +126,9 @@ struct Model {
   std::vector<Interface> interfaces;
   ControlConfig control;
   LadderTable ladder = default_ladder_table();
+  SlowConsumerConfig slow_consumer;
+  RoomStateConfig room_state;
+  PlacementConfig placement;
   std::vector<Shard> shards;
   std::vector<Room> rooms;
   std::vector<ContractClass> classes = std::vector<ContractClass>(1);
