@@ -148,5 +148,15 @@ TEST(ControlSections, CostAndDegreeErrors) {
             "backlog_span_ms, missing_signal_share, large_cut; correct its name or remove it");
 }
 
+TEST(ControlSections, TheExampleShowsTheDefaults) {
+  const core::Model defaults;
+  const core::Model example = load(EDGESHED_EXAMPLE_CONFIG);
+  EXPECT_EQ(example.slow_consumer, defaults.slow_consumer);
+  EXPECT_EQ(example.room_state, defaults.room_state);
+  EXPECT_EQ(example.placement, defaults.placement);
+  EXPECT_EQ(example.cost, defaults.cost);
+  EXPECT_EQ(example.degree, defaults.degree);
+}
+
 }  // namespace
 }  // namespace edgeshed::config

@@ -24,6 +24,8 @@ struct DegreeConfig {
 
   /// A cut by more than this restarts the hold. Smaller ones are the noise of the rates.
   double large_cut = 0.08;
+
+  bool operator==(const DegreeConfig&) const = default;
 };
 
 /// Shares kept, 0 to 1.

@@ -41,6 +41,8 @@ struct CostConfig {
   /// Costs are compared over this long: seven ticks of a 30 Hz server, of which one may be counted
   /// on the wrong side.
   double window_s = 0.25;
+
+  bool operator==(const CostConfig&) const = default;
 };
 
 /// Empty when sound; otherwise one line that begins with the field.
