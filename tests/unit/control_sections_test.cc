@@ -98,5 +98,65 @@ TEST(ControlSections, PlacementErrors) {
             "2");
 }
 
+TEST(ControlSections, Cost) {
+  const core::CostConfig defaults = parse("", "t.toml").cost;
+  for (const double cost_us : defaults.lane_us) EXPECT_EQ(cost_us, 0);
+  EXPECT_EQ(defaults.rate_tau_s, 0.15);
+  const core::CostConfig config =
+      parse(
+          "[cost]\ncontrol_us = 1\ncosmetic_us = 8.5\nbase_share = 0.25\nrate_tau_s = 0.2\n"
+          "rate_jump_sigma = 5\nscale_gain_up = 1\nscale_gain_down = 0.1\nscale_min = 0.5\n"
+          "scale_max = 2\nwindow_s = 1\n",
+          "t.toml")
+          .cost;
+  EXPECT_EQ(config.lane_us, (std::array<double, ES_LANES>{1, 0, 0, 0, 0, 0, 0, 8.5}));
+  EXPECT_EQ(config.base_share, 0.25);
+  EXPECT_EQ(config.rate_tau_s, 0.2);
+  EXPECT_EQ(config.rate_jump_sigma, 5);
+  EXPECT_EQ(config.scale_gain_up, 1);
+  EXPECT_EQ(config.scale_gain_down, 0.1);
+  EXPECT_EQ(config.scale_min, 0.5);
+  EXPECT_EQ(config.scale_max, 2);
+  EXPECT_EQ(config.window_s, 1);
+}
+
+TEST(ControlSections, Degree) {
+  EXPECT_EQ(parse("", "t.toml").degree.budget_share, 0.9);
+  const core::DegreeConfig config =
+      parse(
+          "[degree]\nbudget_share = 0.8\nbacklog_span_ms = 50\nmissing_signal_share = 0.1\n"
+          "large_cut = 0.2\n",
+          "t.toml")
+          .degree;
+  EXPECT_EQ(config.budget_share, 0.8);
+  EXPECT_EQ(config.backlog_span_ms, 50);
+  EXPECT_EQ(config.missing_signal_share, 0.1);
+  EXPECT_EQ(config.large_cut, 0.2);
+}
+
+TEST(ControlSections, CostAndDegreeErrors) {
+  EXPECT_EQ(error_of("[cost]\nvoice_us = -1\n"),
+            "e.toml:2:12: [cost]: voice_us: -1 is out of range; allowed: 0 to 1000000");
+  EXPECT_EQ(error_of("[cost]\nbase_share = 0.9\n"),
+            "e.toml:2:14: [cost]: base_share: 0.9 is out of range; allowed: 0 to 0.8");
+  EXPECT_EQ(error_of("[cost]\nscale_min = 1\nscale_max = 1\n"),
+            "e.toml:3:13: [cost]: scale_max: must be above scale_min");
+  EXPECT_EQ(error_of("[degree]\nbudget_share = 1.1\n"),
+            "e.toml:2:16: [degree]: budget_share: 1.1 is out of range; allowed: 0.1 to 1");
+  EXPECT_EQ(error_of("[degree]\nbudget = 1\n"),
+            "e.toml:2:1: [degree]: unknown key \"budget\"; allowed: budget_share, "
+            "backlog_span_ms, missing_signal_share, large_cut; correct its name or remove it");
+}
+
+TEST(ControlSections, TheExampleShowsTheDefaults) {
+  const core::Model defaults;
+  const core::Model example = load(EDGESHED_EXAMPLE_CONFIG);
+  EXPECT_EQ(example.slow_consumer, defaults.slow_consumer);
+  EXPECT_EQ(example.room_state, defaults.room_state);
+  EXPECT_EQ(example.placement, defaults.placement);
+  EXPECT_EQ(example.cost, defaults.cost);
+  EXPECT_EQ(example.degree, defaults.degree);
+}
+
 }  // namespace
 }  // namespace edgeshed::config

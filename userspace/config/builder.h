@@ -26,6 +26,8 @@ void read_ladder(Build& build);
 void read_slow_consumer(Build& build);
 void read_room_state(Build& build);
 void read_placement(Build& build);
+void read_cost(Build& build);
+void read_degree(Build& build);
 void read_shards(Build& build);
 void read_rooms(Build& build);
 void read_classes(Build& build);

@@ -27,7 +27,8 @@ core::Model parse(std::string_view text, const std::string& path, uint32_t hz) {
   const toml::table table = parse_text(text, path);
   const Section root(path, table, "file",
                      {"host", "session", "interface", "control", "slow_consumer", "room_state",
-                      "placement", "ladder", "shard", "room", "class", "endpoint", "connection"});
+                      "placement", "cost", "degree", "ladder", "shard", "room", "class",
+                      "endpoint", "connection"});
   core::Model model;
   Build build = {root, hz, model};
 
@@ -40,6 +41,8 @@ core::Model parse(std::string_view text, const std::string& path, uint32_t hz) {
   read_slow_consumer(build);
   read_room_state(build);
   read_placement(build);
+  read_cost(build);
+  read_degree(build);
 
   // Then names, each after those that it refers to.
   read_shards(build);

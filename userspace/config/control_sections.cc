@@ -74,4 +74,45 @@ void read_placement(Build& build) {
       section.number("shard_tick_ratio_max", config.shard_tick_ratio_max, 0.1, 2);
 }
 
+void read_cost(Build& build) {
+  const toml::table* table = build.root.child("cost");
+  if (table == nullptr) return;
+  const Section section(
+      build.root.path(), *table, "[cost]",
+      {"control_us", "join_us", "command_us", "event_us", "snapshot_us", "stream_us", "voice_us",
+       "cosmetic_us", "base_share", "rate_tau_s", "rate_jump_sigma", "scale_gain_up",
+       "scale_gain_down", "scale_min", "scale_max", "window_s"});
+  core::CostConfig& config = build.model.cost;
+  const auto read = [&](const std::string& key, double& value, double low, double high) {
+    value = section.number(key, value, low, high);
+  };
+  for (uint8_t lane = 0; lane < ES_LANES; ++lane) {
+    read(core::lane_name(lane) + std::string("_us"), config.lane_us[lane], 0, 1e6);
+  }
+  read("base_share", config.base_share, 0, 0.8);
+  read("rate_tau_s", config.rate_tau_s, 0.01, 10);
+  read("rate_jump_sigma", config.rate_jump_sigma, 1, 100);
+  read("scale_gain_up", config.scale_gain_up, 0.01, 1);
+  read("scale_gain_down", config.scale_gain_down, 0.01, 1);
+  read("scale_min", config.scale_min, 0.001, 1);
+  read("scale_max", config.scale_max, 1, 1000);
+  read("window_s", config.window_s, 0.05, 10);
+  fail_on(section, core::check_cost_config(config));
+}
+
+void read_degree(Build& build) {
+  const toml::table* table = build.root.child("degree");
+  if (table == nullptr) return;
+  const Section section(build.root.path(), *table, "[degree]",
+                        {"budget_share", "backlog_span_ms", "missing_signal_share", "large_cut"});
+  core::DegreeConfig& config = build.model.degree;
+  const auto read = [&](const char* key, double& value, double low, double high) {
+    value = section.number(key, value, low, high);
+  };
+  read("budget_share", config.budget_share, 0.1, 1);
+  read("backlog_span_ms", config.backlog_span_ms, 1, 10000);
+  read("missing_signal_share", config.missing_signal_share, 0, 0.5);
+  read("large_cut", config.large_cut, 0.01, 1);
+}
+
 }  // namespace edgeshed::config

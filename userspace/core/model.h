@@ -13,6 +13,8 @@
 #include "maps/plan.h"
 #include "userspace/core/address.h"
 #include "userspace/core/control_config.h"
+#include "userspace/core/degree.h"
+#include "userspace/core/demand.h"
 #include "userspace/core/ladder_effects.h"
 #include "userspace/core/placement.h"
 #include "userspace/core/room_state.h"
@@ -129,6 +131,8 @@ struct Model {
   SlowConsumerConfig slow_consumer;
   RoomStateConfig room_state;
   PlacementConfig placement;
+  CostConfig cost;
+  DegreeConfig degree;
   std::vector<Shard> shards;
   std::vector<Room> rooms;
   std::vector<ContractClass> classes = std::vector<ContractClass>(1);

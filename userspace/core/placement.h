@@ -29,6 +29,8 @@ struct PlacementConfig {
   /// A shard whose tick ratio (p99 / budget) has come this far takes no more rooms: its ticks are
   /// late already.
   double shard_tick_ratio_max = 1.0;
+
+  bool operator==(const PlacementConfig&) const = default;
 };
 
 /// What a room may be placed against: the configuration, and what the tables can hold.

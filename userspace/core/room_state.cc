@@ -44,7 +44,8 @@ template <typename Value>
 std::string check_rising(const std::string& key, const std::array<Value, kRoomThresholds>& values) {
   for (uint32_t i = 1; i < kRoomThresholds; ++i) {
     if (values[i] > values[i - 1]) continue;
-    return key + "_" + kKeys[i] + " must be above " + key + "_" + kKeys[i - 1];
+    const auto name = [&key](const char* of) { return std::string(key).append("_").append(of); };
+    return name(kKeys[i]).append(" must be above ").append(name(kKeys[i - 1]));
   }
   return "";
 }

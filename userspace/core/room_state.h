@@ -52,6 +52,8 @@ struct RoomStateConfig {
 
   /// Rejections of one connection in a second that make it count: a tenth of 30 commands/s.
   double rejects_per_s = 3;
+
+  bool operator==(const RoomStateConfig&) const = default;
 };
 
 /// Empty when sound; otherwise one line that begins with the key of the configuration.

@@ -38,6 +38,8 @@ struct SlowConsumerConfig {
 
   /// About 17 s: the peer has gone, or will never catch up. It cannot be undone, so it is far off.
   uint64_t evict_bytes = 1u << 20;
+
+  bool operator==(const SlowConsumerConfig&) const = default;
 };
 
 /// Empty when sound; otherwise one line that begins with the field.

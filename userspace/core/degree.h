@@ -1,0 +1,80 @@
+// How much of standard and best-effort is kept: a target from what is offered, and the way there,
+// down at once and up slowly. The rung says what may be shed, in which order; the degree says how
+// much of it. Must not know how a keep is enforced, nor read a clock.
+// Critical cannot be expressed here: a Degree has a keep for standard, one for best-effort, and no
+// other.
+#pragma once
+
+#include <cstdint>
+
+#include "userspace/core/control_config.h"
+#include "userspace/core/demand.h"
+
+namespace edgeshed::core {
+
+struct DegreeConfig {
+  /// What is filled of the tick budget. The rest takes the variation of a tick's own work.
+  double budget_share = 0.90;
+
+  /// A backlog of this many ms of work takes the whole budget away, so it drains within about that.
+  double backlog_span_ms = 100;
+
+  /// Taken from the budget per signal that is missing: less is known, so less is dared.
+  double missing_signal_share = 0.05;
+
+  /// A cut by more than this restarts the hold. Smaller ones are the noise of the rates.
+  double large_cut = 0.08;
+
+  bool operator==(const DegreeConfig&) const = default;
+};
+
+/// Shares kept, 0 to 1.
+struct Degree {
+  double keep_standard = 1;
+  double keep_best_effort = 1;
+};
+
+struct DegreeInput {
+  ShardDemand demand;
+  double backlog_ms = 0;           ///< time in which what waits would be worked off
+  double best_effort_reserve = 0;  ///< cost of best-effort's guaranteed gap, share of the budget
+  uint32_t signals_missing = 0;
+};
+
+/// budget_share - base - backlog - missing signals: what messages may cost; may be below 0.
+double message_budget(const DegreeInput& input, const DegreeConfig& config);
+
+/// Where the keeps have to be. With rem = budget - critical:
+///   keep_standard    = clamp((rem - reserve) / standard)
+///   keep_best_effort = clamp((rem - keep_standard standard) / best_effort)
+/// All is kept while the demand is not known. What is not offered is kept unless rem is below 0.
+Degree target_degree(const DegreeInput& input, const DegreeConfig& config);
+
+/// All memory of one shard's degree, and what is in force. Value type, no pointers.
+struct DegreeState {
+  Degree now;
+  double hold_factor = 1;
+
+  // Private to step().
+  uint64_t last_step_ns = 0;
+  uint64_t last_cut_ns = 0;   ///< last large cut; 0: none
+  uint64_t last_rise_ns = 0;  ///< 0: none
+  bool rose_since_cut = false;
+  Degree peak;                           ///< a cut is measured from here: sliding down is one cut
+  uint64_t standard_whole_since_ns = 0;  ///< 0: always, or it is not whole
+};
+
+/// One tick towards `target`; `now_ns` is not 0 and never decreases (a smaller value counts as no
+/// time passed).
+/// - Down: at once, by any amount. A cut over large_cut, at once or in steps without a rise between
+///   them, restarts the hold.
+/// - Up, hold_s x hold_factor after the last large cut: standard by standard_ramp_per_s; when it
+/// has
+///   been whole for another such hold, best-effort by best_effort_ramp_per_s. Never above `target`,
+///   so what climbs again holds the ramp.
+/// - A large cut within reentry_window_s of the last rise doubles hold_factor, up to
+///   hold_factor_max; a later one sets it to 1.
+void step(DegreeState& state, const Degree& target, const ControlConfig& control,
+          const DegreeConfig& config, uint64_t now_ns);
+
+}  // namespace edgeshed::core

@@ -1,0 +1,240 @@
+// Rates, costs and their product. Only arithmetic on its arguments.
+#include "userspace/core/demand.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "maps/plan.h"
+
+namespace edgeshed::core {
+namespace {
+
+constexpr double kNsPerS = 1e9;
+constexpr double kSPerUs = 1e-6;
+/// Fewer messages than this in a window say nothing about their cost.
+constexpr uint64_t kMessagesMin = 10;
+/// Time of reports from which the unit is learned.
+constexpr double kLearnS = 1;
+/// From this share on the loop is saturated: it cannot be busier, whatever passed.
+constexpr double kSaturatedShare = 0.95;
+/// Memory of the intercept: long enough for 20 windows, short enough for the next phase of a match.
+constexpr double kMemoryS = 5;
+constexpr double kWindowsMin = 4;
+/// The cost must vary by this share of its mean before a slope is believed.
+constexpr double kSpreadMin = 0.2;
+/// A unit below this is none; from here it grows back within seconds.
+constexpr double kUnitMinUs = 0.01;
+/// A slope that differs from the unit by this factor replaces it.
+constexpr double kUnitWrong = 2;
+
+bool gives_costs(const CostConfig& config) {
+  return std::any_of(config.lane_us.begin(), config.lane_us.end(),
+                     [](double cost_us) { return cost_us > 0; });
+}
+
+/// One window: both as shares of its time, cost at scale and unit 1.
+struct Window {
+  double length_s = 0;
+  double busy = 0;
+  double cost = 0;
+  uint64_t messages = 0;
+  bool saturated = false;
+};
+
+/// False when a counter or the clock went back, or no window is open.
+bool goes_on(const CostState& state, const ShardWork& work) {
+  if (!state.begun || work.reported_ns < state.last.reported_ns) return false;
+  if (work.busy_ns < state.last.busy_ns) return false;
+  for (uint32_t lane = 0; lane < ES_LANES; ++lane) {
+    if (work.passed[lane] < state.last.passed[lane]) return false;
+  }
+  return true;
+}
+
+void begin_window(CostState& state, const ShardWork& work) {
+  state.begun = true;
+  state.begin = work;
+  state.last = work;
+  state.saturated = false;
+}
+
+bool is_saturated(const ShardWork& begin, const ShardWork& end) {
+  const auto elapsed_ns = static_cast<double>(end.reported_ns - begin.reported_ns);
+  return elapsed_ns > 0 &&
+         static_cast<double>(end.busy_ns - begin.busy_ns) >= kSaturatedShare * elapsed_ns;
+}
+
+Window measure(const ShardWork& begin, const ShardWork& end, const CostConfig& config) {
+  Window window;
+  window.length_s = static_cast<double>(end.reported_ns - begin.reported_ns) / kNsPerS;
+  window.busy = static_cast<double>(end.busy_ns - begin.busy_ns) / kNsPerS / window.length_s;
+  for (uint32_t lane = 0; lane < ES_LANES; ++lane) {
+    const uint64_t passed = end.passed[lane] - begin.passed[lane];
+    window.messages += passed;
+    window.cost += static_cast<double>(passed) * lane_cost_us(config, lane) * kSPerUs;
+  }
+  window.cost /= window.length_s;
+  return window;
+}
+
+/// Busy over cost as a line, from the sums.
+struct Line {
+  bool found = false;
+  double slope = 0;
+  double base = 0;
+};
+
+Line fit(const CostState& state) {
+  const auto& sums = state.sums;
+  if (sums.n < kWindowsMin) return {};
+  const double x = sums.x / sums.n;
+  const double y = sums.y / sums.n;
+  const double variance = sums.xx / sums.n - x * x;
+  if (variance < kSpreadMin * x * kSpreadMin * x || variance <= 0) return {};
+  const double slope = (sums.xy / sums.n - x * y) / variance;
+  if (slope <= 0) return {};
+  return {true, slope, std::clamp(y - slope * x, 0.0, y)};
+}
+
+void learn_line(CostState& state, const Window& window, const CostConfig& config) {
+  auto& sums = state.sums;
+  const double kept = std::exp(-window.length_s / kMemoryS);
+  sums.n = sums.n * kept + 1;
+  sums.x = sums.x * kept + window.cost;
+  sums.y = sums.y * kept + window.busy;
+  sums.xx = sums.xx * kept + window.cost * window.cost;
+  sums.xy = sums.xy * kept + window.cost * window.busy;
+  const Line line = fit(state);
+  if (!line.found) return;
+  state.base_share = line.base;
+  if (gives_costs(config) || !state.known) return;
+  const double wrong = line.slope / (state.unit_us * state.scale);
+  if (wrong > kUnitWrong || wrong < 1 / kUnitWrong) {
+    state.unit_us = std::max(kUnitMinUs, line.slope);
+    state.scale = 1;
+  }
+}
+
+void learn_unit(CostState& state, const Window& window) {
+  state.learned_s += window.length_s;
+  state.learned_busy_s += std::max(0.0, window.busy - state.base_share) * window.length_s;
+  state.learned_cost_s += window.cost * window.length_s;
+  if (state.learned_s < kLearnS || state.learned_busy_s <= 0) return;
+  state.unit_us = state.learned_busy_s / state.learned_cost_s;
+  state.known = true;
+}
+
+void move_scale(CostState& state, const Window& window, const CostConfig& config) {
+  const double observed =
+      std::max(0.0, window.busy - state.base_share) / (window.cost * state.unit_us);
+  if (observed < state.scale && window.saturated) return;
+  const double gain = observed > state.scale ? config.scale_gain_up : config.scale_gain_down;
+  state.scale += gain * (observed - state.scale);
+  const double bounded = std::clamp(state.scale, config.scale_min, config.scale_max);
+  if (bounded != state.scale && !gives_costs(config)) {
+    state.unit_us = std::max(kUnitMinUs, state.unit_us * bounded);
+    state.scale = 1;
+    return;
+  }
+  state.scale = bounded;
+}
+
+}  // namespace
+
+std::string check_cost_config(const CostConfig& config) {
+  if (config.scale_max <= config.scale_min) return "scale_max must be above scale_min";
+  return "";
+}
+
+void step(ArrivalRate& rate, uint64_t ever, uint64_t now_ns, const CostConfig& config) {
+  if (rate.at_ns == 0 || ever < rate.ever) {
+    rate.ever = ever;
+    rate.at_ns = std::max({rate.at_ns, now_ns, uint64_t{1}});
+    return;
+  }
+  if (now_ns <= rate.at_ns) return;
+  const double elapsed_s = static_cast<double>(now_ns - rate.at_ns) / kNsPerS;
+  const auto arrived = static_cast<double>(ever - rate.ever);
+  rate.ever = ever;
+  rate.at_ns = now_ns;
+
+  const double expected = rate.per_s * elapsed_s;
+  const double sigma = std::sqrt(std::max(1.0, expected));  // at 0/s one packet is no surprise
+  const double measured = arrived / elapsed_s;
+  if (std::abs(arrived - expected) > config.rate_jump_sigma * sigma) {
+    rate.per_s = measured;
+  } else {
+    rate.per_s += (1 - std::exp(-elapsed_s / config.rate_tau_s)) * (measured - rate.per_s);
+  }
+}
+
+void step(RoomDemand& room, std::span<const uint64_t, ES_LANES> arrived_ever, uint64_t now_ns,
+          const CostConfig& config) {
+  for (uint32_t lane = 0; lane < ES_LANES; ++lane) {
+    step(room.lane[lane], arrived_ever[lane], now_ns, config);
+  }
+}
+
+double lane_cost_us(const CostConfig& config, uint32_t lane) {
+  if (config.lane_us[lane] > 0) return config.lane_us[lane];
+  double sum_us = 0;
+  uint32_t given = 0;
+  for (const double cost_us : config.lane_us) {
+    sum_us += cost_us;
+    given += cost_us > 0 ? 1 : 0;
+  }
+  return given == 0 ? 1 : sum_us / given;
+}
+
+CostState initial_cost(const CostConfig& config) {
+  CostState state;
+  state.known = gives_costs(config);
+  state.base_share = config.base_share;
+  return state;
+}
+
+void observe_cost(CostState& state, const ShardWork& work, const CostConfig& config) {
+  if (!goes_on(state, work)) {
+    begin_window(state, work);
+    return;
+  }
+  state.saturated |= is_saturated(state.last, work);
+  state.last = work;
+  const double length_s = static_cast<double>(work.reported_ns - state.begin.reported_ns) / kNsPerS;
+  if (length_s < config.window_s) return;
+  Window window = measure(state.begin, work, config);
+  window.saturated = state.saturated;
+  begin_window(state, work);
+
+  if (config.base_share <= 0 && !window.saturated) learn_line(state, window, config);
+  if (window.messages < kMessagesMin) return;
+  if (state.known) {
+    move_scale(state, window, config);
+  } else {
+    learn_unit(state, window);
+  }
+}
+
+double ShardDemand::offered_cost_ratio() const {
+  double sum = base;
+  for (const double share : tier) sum += share;
+  return known ? sum : 0;
+}
+
+ShardDemand begin_demand(const CostState& state) {
+  ShardDemand demand;
+  demand.known = state.known;
+  demand.base = state.base_share;
+  return demand;
+}
+
+void add_room(ShardDemand& demand, const RoomDemand& room, uint16_t lane_tiers,
+              const CostState& state, const CostConfig& config) {
+  const double factor = state.scale * state.unit_us * kSPerUs;
+  for (uint32_t lane = 0; lane < ES_LANES; ++lane) {
+    demand.tier[es_lane_tier(lane_tiers, static_cast<uint8_t>(lane))] +=
+        room.lane[lane].per_s * lane_cost_us(config, lane) * factor;
+  }
+}
+
+}  // namespace edgeshed::core
