@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The two boards in shared memory: checked before they are mapped, so that a wrong daemon is one line
- * in edgeshed_problem and never a fault; and the report, written under its seqlock. */
+ * The two boards in shared memory: checked before they are mapped, so that a wrong daemon is one
+ * line in edgeshed_problem and never a fault; and the report, written under its seqlock. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -96,10 +96,10 @@ void es_client_boards_unmap(edgeshed_session* session) {
 
 /* Each word is stored with release order, which on its own keeps it behind the odd `seq`; a fence
  * would do the same, but the thread sanitizer does not know fences. */
-#define WRITE(word, value)                                  \
-  do {                                                      \
-    __typeof__(word) written = (value);                     \
-    __atomic_store(&(word), &written, __ATOMIC_RELEASE);    \
+#define WRITE(word, value)                               \
+  do {                                                   \
+    __typeof__(word) written = (value);                  \
+    __atomic_store(&(word), &written, __ATOMIC_RELEASE); \
   } while (0)
 
 void es_client_boards_report(edgeshed_session* session, const edgeshed_report_data* data,

@@ -123,9 +123,9 @@ struct es_client_events {
 struct edgeshed_session {
   /* What edgeshed_may_send reads, in one cache line. */
   int may_send_all; /* 1: nothing has to be looked at */
-  int shedding;     /* as of the last look at the plan: it is valid, and thins or pauses something */
-  uint32_t generation; /* of the plan, then */
-  uint32_t now_ms;     /* then */
+  int shedding; /* as of the last look at the plan: it is valid, and thins or pauses something */
+  uint32_t generation;              /* of the plan, then */
+  uint32_t now_ms;                  /* then */
   const struct es_plan_board* plan; /* NULL: none */
   uint8_t* peer_flags;
   struct es_client_peer* peer;
@@ -181,7 +181,7 @@ int es_client_wait(edgeshed_session* session, uint64_t deadline_ns, int writing)
 void es_client_drop(edgeshed_session* session, uint64_t retry_ms);
 /** Keeps one line for edgeshed_problem. */
 __attribute__((format(printf, 2, 3))) void es_client_problem(edgeshed_session* session,
-                                                            const char* format, ...);
+                                                             const char* format, ...);
 /** The answer to HELLO; takes the descriptors. */
 void es_client_welcome(edgeshed_session* session, const struct es_session_welcome* welcome,
                        const int* fds, int fd_count);
@@ -262,7 +262,8 @@ double es_client_ticks_p99_ms(const struct es_client_ticks* ticks, uint64_t now_
 /** Looks at the plan: is it valid, does it shed? Once a tick. */
 void es_client_plan_look(edgeshed_session* session, uint64_t now_ns);
 /** 1: goes out. Error diffusion, minimum interval and bounded gap as in bpf/thin.h. */
-int es_client_thin(struct es_client_thin* state, struct es_client_thin_rule rule, uint32_t now_ms);
+int es_client_thin_judge(struct es_client_thin* state, struct es_client_thin_rule rule,
+                         uint32_t now_ms);
 
 /* ---- events.c ---- */
 

@@ -105,9 +105,9 @@ typedef struct edgeshed_event {
 /** Why a gateway rejected something of a client. */
 enum edgeshed_reject { EDGESHED_REJECT_OVERSIZED, EDGESHED_REJECT_OVER_BUDGET };
 
-/** Makes a session and tries to reach the daemon; waits for its answer, at most 200 ms. NULL only if
- * `shard` is missing or too long, `peers_max` too large, or memory is out (errno EINVAL, ENOMEM). An
- * absent daemon is no failure: see edgeshed_connected. */
+/** Makes a session and tries to reach the daemon; waits for its answer, at most 200 ms. NULL only
+ * if `shard` is missing or too long, `peers_max` too large, or memory is out (errno EINVAL,
+ * ENOMEM). An absent daemon is no failure: see edgeshed_connected. */
 EDGESHED_API edgeshed_session* edgeshed_open(const edgeshed_options* options);
 /** Ends it. What was registered stays with the daemon for 10 s. */
 EDGESHED_API void edgeshed_close(edgeshed_session* session);
@@ -116,9 +116,9 @@ EDGESHED_API void edgeshed_close(edgeshed_session* session);
 EDGESHED_API int edgeshed_connected(const edgeshed_session* session);
 /** Why not: one line; empty if connected. Valid until the next call. */
 EDGESHED_API const char* edgeshed_problem(const edgeshed_session* session);
-/** The socket to poll for reading, -1 while the daemon is absent. Readable: call edgeshed_poll. It is
- * another one after the daemon was gone: ask again after each EDGESHED_EVENT_DAEMON_GONE and _BACK.
- * Do not close it. */
+/** The socket to poll for reading, -1 while the daemon is absent. Readable: call edgeshed_poll. It
+ * is another one after the daemon was gone: ask again after each EDGESHED_EVENT_DAEMON_GONE and
+ * _BACK. Do not close it. */
 EDGESHED_API int edgeshed_fd(const edgeshed_session* session);
 
 /** Asks for a room of the configuration to be placed on this shard, for `players` expected players.
@@ -130,8 +130,8 @@ EDGESHED_API int edgeshed_room_open(edgeshed_session* session, const char* name,
 /** Its number may be given to another room. Its peers stay until edgeshed_disconnect. */
 EDGESHED_API void edgeshed_room_close(edgeshed_session* session, int room);
 
-/** Registers a peer. Does not wait: a refusal comes as an event. Returns the peer, or -1 with errno:
- * EINVAL (room, address, priority, a name that is too long), ENOSPC (peers_max). After
+/** Registers a peer. Does not wait: a refusal comes as an event. Returns the peer, or -1 with
+ * errno: EINVAL (room, address, priority, a name that is too long), ENOSPC (peers_max). After
  * edgeshed_disconnect its number may be given to another one. */
 EDGESHED_API int edgeshed_connect(edgeshed_session* session, const edgeshed_peer* peer);
 EDGESHED_API void edgeshed_disconnect(edgeshed_session* session, int peer);

@@ -127,9 +127,8 @@ es_session_hello FakeDaemon::welcome(const Lies& lies) {
   report_.emplace(sizeof(es_report_board) + hello.rows * sizeof(es_board_connection) -
                       lies.report_bytes_missing,
                   lies.sealed);
-  plan_.emplace(
-      sizeof(es_plan_board) + kRoomRows * sizeof(es_board_room) - lies.plan_bytes_missing,
-      lies.sealed);
+  plan_.emplace(sizeof(es_plan_board) + kRoomRows * sizeof(es_board_room) - lies.plan_bytes_missing,
+                lies.sealed);
   report().magic = plan().magic = lies.magic;
   report().version = plan().version = lies.version;
   report().rows = hello.rows;

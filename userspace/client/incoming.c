@@ -53,8 +53,8 @@ void es_client_read(edgeshed_session* session) {
     struct es_client_packet packet;
     if (es_client_receive(session, &packet) != ES_CLIENT_OK) return;
     if (!take(session, &packet)) {
-      es_client_problem(session, "%s sent a message that makes no sense (type %u)",
-                        session->socket, packet.message.head.type);
+      es_client_problem(session, "%s sent a message that makes no sense (type %u)", session->socket,
+                        packet.message.head.type);
       es_client_drop(session, ES_CLIENT_RETRY_MS);
     }
   }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * May this be sent? In a tick, while nothing is shed, one flag answers. The plan's expiry is looked at
- * once a tick, so a dead daemon never sheds for ever. */
+ * May this be sent? In a tick, while nothing is shed, one flag answers. The plan's expiry is looked
+ * at once a tick, so a dead daemon never sheds for ever. */
 #include "userspace/client/client.h"
 
 #define LANES 8u
@@ -32,8 +32,7 @@ void es_client_plan_look(edgeshed_session* session, uint64_t now_ns) {
   session->shedding = 0;
   if (plan) {
     session->generation = ES_CLIENT_LOAD(plan->generation);
-    session->shedding =
-        now_ns < ES_CLIENT_LOAD(plan->valid_until_ns) && any_room_sheds(session);
+    session->shedding = now_ns < ES_CLIENT_LOAD(plan->valid_until_ns) && any_room_sheds(session);
   }
   session->may_send_all = !plan || (session->ticks.started_ns && !session->shedding);
 }
@@ -51,7 +50,8 @@ static void look_between_ticks(edgeshed_session* session) {
   es_client_plan_look(session, now_ns);
 }
 
-int es_client_thin(struct es_client_thin* state, struct es_client_thin_rule rule, uint32_t now_ms) {
+int es_client_thin_judge(struct es_client_thin* state, struct es_client_thin_rule rule,
+                         uint32_t now_ms) {
   const uint32_t gap_ms = now_ms - state->passed_ms;
   if (rule.keep_q16 == KEEP_ALL && !rule.min_interval_ms) return 1;
   if (rule.min_interval_ms && gap_ms < rule.min_interval_ms) return 0;
@@ -86,7 +86,7 @@ static int judge(edgeshed_session* session, int number, enum edgeshed_lane lane)
       .keep_q16 = ES_CLIENT_LOAD(row->keep_q16[i]),
       .min_interval_ms = ES_CLIENT_LOAD(row->min_interval_ms[i]),
       .max_gap_ms = ES_CLIENT_LOAD(row->max_gap_ms)};
-  return es_client_thin(&peer->thin[i], rule, session->now_ms);
+  return es_client_thin_judge(&peer->thin[i], rule, session->now_ms);
 }
 
 int edgeshed_may_send(edgeshed_session* session, int peer, enum edgeshed_lane lane) {

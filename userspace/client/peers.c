@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Peers: a peer's number is its row on the report board. What could not be told at once, because the
- * daemon is absent, the socket full or the room not open, is told later, in the order of numbers. */
+ * Peers: a peer's number is its row on the report board. What could not be told at once, because
+ * the daemon is absent, the socket full or the room not open, is told later, in the order of
+ * numbers. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
@@ -11,7 +12,8 @@
 
 #define SAY (ES_PEER_SAY_DISCONNECT | ES_PEER_SAY_CONNECT)
 
-/** 0: neither IPv4 nor IPv6. Copied first: a caller's sockaddr need not be aligned for its family. */
+/** 0: neither IPv4 nor IPv6. Copied first: a caller's sockaddr need not be aligned for its family.
+ */
 static int take_address(struct es_session_connect* connect, const struct sockaddr* addr) {
   sa_family_t family;
   memcpy(&family, (const char*)addr + offsetof(struct sockaddr, sa_family), sizeof(family));
@@ -55,8 +57,8 @@ static enum es_client_result tell_peer(edgeshed_session* session, uint32_t numbe
   uint8_t* flags = &session->peer_flags[number];
   if (*flags & ES_PEER_SAY_DISCONNECT) {
     struct es_session_disconnect disconnect = {.row = number};
-    const enum es_client_result result = es_client_send(session, ES_SESSION_disconnect, 0,
-                                                        &disconnect, sizeof(disconnect));
+    const enum es_client_result result =
+        es_client_send(session, ES_SESSION_disconnect, 0, &disconnect, sizeof(disconnect));
     if (result != ES_CLIENT_OK) return result;
     *flags &= (uint8_t)~(ES_PEER_SAY_DISCONNECT | ES_PEER_TOLD);
   }

@@ -29,7 +29,7 @@ std::vector<std::uint32_t> sent(es_client_thin_rule thinned, std::uint32_t step_
   std::vector<std::uint32_t> times;
   for (int i = 0; i < count; ++i) {
     const std::uint32_t now = 1'000'000 + static_cast<std::uint32_t>(i) * step_ms;
-    if (es_client_thin(&state, thinned, now)) times.push_back(now - 1'000'000);
+    if (es_client_thin_judge(&state, thinned, now)) times.push_back(now - 1'000'000);
   }
   return times;
 }

@@ -103,8 +103,8 @@ enum es_client_result es_client_rooms_tell(edgeshed_session* session, uint32_t* 
   return ES_CLIENT_OK;
 }
 
-/** Without it an event of a room that edgeshed_room_open is about to refuse would name a number that
- * the caller never got. */
+/** Without it an event of a room that edgeshed_room_open is about to refuse would name a number
+ * that the caller never got. */
 static int number_to_tell(const edgeshed_session* session, uint32_t number) {
   return number == session->waiting_room ? -1 : (int)number;
 }
