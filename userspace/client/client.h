@@ -143,7 +143,8 @@ struct edgeshed_session {
   uint64_t next_try_ns;
   uint64_t greeted_ns;
   int was_accepted; /* once, ever */
-  int tell_back;    /* DAEMON_BACK is due when all is registered again */
+  int full;      /* the socket took no more: not tried again before the next tick, report or poll */
+  int tell_back; /* DAEMON_BACK is due when all is registered again */
 
   uint32_t peers_max;
   uint32_t peers_high; /* numbers from here on were never used */
@@ -185,7 +186,8 @@ __attribute__((format(printf, 2, 3))) void es_client_problem(edgeshed_session* s
 /** The answer to HELLO; takes the descriptors. */
 void es_client_welcome(edgeshed_session* session, const struct es_session_welcome* welcome,
                        const int* fds, int fd_count);
-/** Tells what is registered and was not told, as far as the socket takes it. */
+/** Tells what is registered and was not told, as far as the socket takes it. When it is full that
+ * is remembered, so that ten thousand connects in one tick do not try ten thousand times. */
 void es_client_tell(edgeshed_session* session);
 
 /* ---- messages.c ---- */

@@ -89,7 +89,8 @@ enum edgeshed_event_kind {
   EDGESHED_EVENT_DAEMON_BACK    /* and is back; all registrations were sent again */
 };
 
-/** Something happened. `code` is the name in `edgeshed codes`; `text` one line. */
+/** Something happened. `code` is the name in `edgeshed codes` (daemon_gone and daemon_back are the
+ * library's own); `text` is one line. */
 typedef struct edgeshed_event {
   int kind;
   int peer; /* -1: none */

@@ -31,6 +31,7 @@ void es_client_drop(edgeshed_session* session, uint64_t retry_ms) {
   session->shedding = 0;
   session->may_send_all = 1;
   session->tell_back = 0;
+  session->full = 0;
   es_client_rooms_forget_daemon(session);
   es_client_peers_forget_daemon(session);
   if (was_accepted) {
@@ -97,7 +98,7 @@ void es_client_welcome(edgeshed_session* session, const struct es_session_welcom
 
 void es_client_tell(edgeshed_session* session) {
   uint32_t sends_left = ES_CLIENT_SENDS_MAX;
-  if (session->link != ES_LINK_ACCEPTED) return;
+  if (session->link != ES_LINK_ACCEPTED || session->full) return;
   if (es_client_rooms_tell(session, &sends_left) != ES_CLIENT_OK) return;
   if (es_client_peers_tell(session, &sends_left) != ES_CLIENT_OK) return;
   if (!session->tell_back || !es_client_rooms_settled(session)) return;
@@ -108,6 +109,7 @@ void es_client_tell(edgeshed_session* session) {
 
 /** What came in, and what is to go out. */
 static void exchange(edgeshed_session* session, uint64_t now_ns) {
+  session->full = 0;
   es_client_read(session);
   if (session->link == ES_LINK_GREETING &&
       now_ns > session->greeted_ns + ES_CLIENT_WELCOME_MAX_MS * ES_CLIENT_MS_NS) {

@@ -21,6 +21,7 @@ enum es_client_result es_client_send(edgeshed_session* session, enum es_session_
   } while (sent < 0 && errno == EINTR);
   if (sent == (ssize_t)bytes) return ES_CLIENT_OK;
   if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS)) {
+    session->full = 1;
     return ES_CLIENT_LATER;
   }
   es_client_problem(session, "the daemon at %s is gone: %s", session->socket,

@@ -88,8 +88,8 @@ enum es_client_result es_client_peers_tell(edgeshed_session* session, uint32_t* 
 
 /** Now if nobody waits before it, otherwise in its turn. */
 static void tell_soon(edgeshed_session* session, uint32_t number) {
-  if (session->link == ES_LINK_ACCEPTED && session->peer_cursor == session->peers_high &&
-      tell_peer(session, number) == ES_CLIENT_OK) {
+  if (session->link == ES_LINK_ACCEPTED && !session->full &&
+      session->peer_cursor == session->peers_high && tell_peer(session, number) == ES_CLIENT_OK) {
     return;
   }
   if (number < session->peer_cursor) session->peer_cursor = number;
