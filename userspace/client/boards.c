@@ -2,7 +2,6 @@
  *
  * The two boards in shared memory: checked before they are mapped, so that a wrong daemon is one
  * line in edgeshed_problem and never a fault; and the report, written under its seqlock. */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

@@ -2,7 +2,6 @@
  *
  * The connection to the daemon: found, greeted, lost, found again. Nothing here waits except
  * es_client_wait, which has a deadline. */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>

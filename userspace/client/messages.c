@@ -2,7 +2,6 @@
  *
  * One packet out, one packet in. A packet that breaks the rules of wire.h drops the session here,
  * so that no other file has to ask whether a message is well-formed. */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>

@@ -80,7 +80,7 @@ TEST(Thin, MinimumIntervalHoldsAtFullShareToo) {
   EXPECT_EQ(widest_gap(sent(rule(0x8000, 50, 0), 10, 1000)), 60u);
 }
 
-double p99_of(std::vector<std::uint64_t> durations_us) {
+double p99_of(const std::vector<std::uint64_t>& durations_us) {
   const auto ticks = std::make_unique<es_client_ticks>();
   std::uint64_t now = 10'000'000'000;
   for (const std::uint64_t duration : durations_us) {

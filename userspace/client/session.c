@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A session: its options, its memory, how it begins and ends. */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,8 +22,8 @@ uint64_t es_client_now_ns(void) {
 int es_client_name(char into[ES_SESSION_NAME_BYTES], const char* name) {
   const size_t bytes = name ? strlen(name) : 0;
   if (bytes >= ES_SESSION_NAME_BYTES) return 0;
-  if (bytes) memcpy(into, name, bytes);
-  memset(into + bytes, 0, ES_SESSION_NAME_BYTES - bytes);
+  memset(into, 0, ES_SESSION_NAME_BYTES);
+  for (size_t i = 0; i < bytes; i++) into[i] = name[i];
   return 1;
 }
 

@@ -37,7 +37,8 @@ double es_client_ticks_p99_ms(const struct es_client_ticks* ticks, uint64_t now_
   }
   if (!seen) return 0;
   /* Rank ceil(0.99 seen) from below is rank seen / 100 from above, counted from 0. */
-  return (double)top[seen / 100] / (double)ES_CLIENT_MS_NS;
+  const uint32_t rank = seen / 100;
+  return (double)top[rank] / (double)ES_CLIENT_MS_NS;
 }
 
 void edgeshed_tick_begin(edgeshed_session* session) {
