@@ -66,10 +66,10 @@ TEST_F(MaySend, TimeIsTheTicksTime) {
 }
 
 TEST_F(MaySend, AnExpiredPlanShedsNothing) {
-  daemon_->open_plan(6, 15).paused = 0xff;
+  daemon_->open_plan(6, 10'000).paused = 0xff;
   edgeshed_tick_begin(session_.get());
   EXPECT_EQ(sent(10), 0);
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  daemon_->plan().valid_until_ns = now_ns();
   EXPECT_EQ(sent(10), 0) << "looked at once a tick";
   edgeshed_tick_begin(session_.get());
   EXPECT_EQ(sent(10), 10);
@@ -78,9 +78,10 @@ TEST_F(MaySend, AnExpiredPlanShedsNothing) {
 TEST_F(MaySend, BetweenTicksThePlanIsLookedAtToo) {
   daemon_->open_plan(6, 10'000);
   EXPECT_EQ(sent(10), 10);
-  daemon_->open_plan(6, 15).paused = 0xff;
+  daemon_->open_plan(6, 10'000).paused = 0xff;
   EXPECT_EQ(sent(10), 0) << "another generation";
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  daemon_->plan().valid_until_ns = now_ns();
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));
   EXPECT_EQ(sent(10), 10) << "expired";
   daemon_->open_plan(6, 10'000).paused = 0xff;
   EXPECT_EQ(sent(10), 0);
@@ -111,7 +112,9 @@ TEST_F(MaySend, TakesAboutANanosecond) {
     }
     const double each_ns = static_cast<double>(now_ns() - start) / kCalls;
     RecordProperty(name, std::to_string(each_ns));
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
     EXPECT_LT(each_ns, 100) << name;
+#endif
     return yes;
   };
   daemon_->open_plan(6, 60'000);
