@@ -2,7 +2,7 @@
  *
  * What the files of the client library share, and its tests see. Not installed.
  *
- *   session.c   options, memory, who asks what when
+ *   session.c   options, memory, how it begins and ends
  *   link.c      the connection to the daemon: dial, welcome, loss
  *   messages.c  one packet in, one packet out, well-formed or not
  *   incoming.c  what each of the daemon's messages does
