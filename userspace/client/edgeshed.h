@@ -55,7 +55,7 @@ typedef struct edgeshed_options {
   const char* shard;  /* name of a [[shard]] of the configuration; required */
   const char* socket; /* NULL: $EDGESHED_SESSION_SOCKET, else /run/edgeshed/session.sock */
   const char* server; /* for status and the log; NULL: the program's name */
-  uint32_t peers_max; /* peers at a time; 0: 1024 */
+  uint32_t peers_max; /* peers at a time, at most 1048576; 0: 1024 */
   /* Nonzero: the server sends without asking edgeshed_may_send(). The packet path then thins its
    * egress; otherwise it leaves that to the server, and only drops what is paused. */
   int sends_unasked;
@@ -89,7 +89,8 @@ enum edgeshed_event_kind {
   EDGESHED_EVENT_DAEMON_BACK    /* and is back; all registrations were sent again */
 };
 
-/** Something happened. `code` is the name in `edgeshed codes`; `text` one line. */
+/** Something happened. `code` is the name in `edgeshed codes` (daemon_gone and daemon_back are the
+ * library's own); `text` is one line. */
 typedef struct edgeshed_event {
   int kind;
   int peer; /* -1: none */
@@ -97,6 +98,7 @@ typedef struct edgeshed_event {
   uint32_t value;
   uint64_t player;
   uint32_t retry_after_ms; /* 0: do not retry */
+  uint32_t dropped;        /* events lost just before this one: 256 wait, then the oldest goes */
   char code[64];
   char text[160];
 } edgeshed_event;
@@ -104,8 +106,9 @@ typedef struct edgeshed_event {
 /** Why a gateway rejected something of a client. */
 enum edgeshed_reject { EDGESHED_REJECT_OVERSIZED, EDGESHED_REJECT_OVER_BUDGET };
 
-/** Makes a session and tries to reach the daemon. NULL only if `shard` is missing or too long, or
- * memory is out (errno EINVAL, ENOMEM). An absent daemon is no failure: see edgeshed_connected. */
+/** Makes a session and tries to reach the daemon; waits for its answer, at most 200 ms. NULL only
+ * if `shard` is missing or too long, `peers_max` too large, or memory is out (errno EINVAL,
+ * ENOMEM). An absent daemon is no failure: see edgeshed_connected. */
 EDGESHED_API edgeshed_session* edgeshed_open(const edgeshed_options* options);
 /** Ends it. What was registered stays with the daemon for 10 s. */
 EDGESHED_API void edgeshed_close(edgeshed_session* session);
@@ -114,18 +117,23 @@ EDGESHED_API void edgeshed_close(edgeshed_session* session);
 EDGESHED_API int edgeshed_connected(const edgeshed_session* session);
 /** Why not: one line; empty if connected. Valid until the next call. */
 EDGESHED_API const char* edgeshed_problem(const edgeshed_session* session);
-/** The socket to poll for reading, -1 while the daemon is absent. Readable: call edgeshed_poll. */
+/** The socket to poll for reading, -1 while the daemon is absent. Readable: call edgeshed_poll. It
+ * is another one after the daemon was gone: ask again after each EDGESHED_EVENT_DAEMON_GONE and
+ * _BACK. Do not close it. */
 EDGESHED_API int edgeshed_fd(const edgeshed_session* session);
 
 /** Asks for a room of the configuration to be placed on this shard, for `players` expected players.
  * Waits for the answer, at most 200 ms. Returns the room, or -1 with errno: EBUSY refused (an event
  * says why and when to retry), EINVAL bad name, ENOSPC too many rooms (1024).
- * While the daemon is absent the room is accepted, and asked for later. */
+ * While the daemon is absent or does not answer the room is accepted; when it is refused later, an
+ * event with its number says so, and it is asked for again only after the daemon was gone. */
 EDGESHED_API int edgeshed_room_open(edgeshed_session* session, const char* name, uint32_t players);
+/** Its number may be given to another room. Its peers stay until edgeshed_disconnect. */
 EDGESHED_API void edgeshed_room_close(edgeshed_session* session, int room);
 
-/** Registers a peer. Does not wait: a refusal comes as an event. Returns the peer, or -1 with errno:
- * EINVAL (room, address, a name that is too long), ENOSPC (peers_max). */
+/** Registers a peer. Does not wait: a refusal comes as an event. Returns the peer, or -1 with
+ * errno: EINVAL (room, address, priority, a name that is too long), ENOSPC (peers_max). After
+ * edgeshed_disconnect its number may be given to another one. */
 EDGESHED_API int edgeshed_connect(edgeshed_session* session, const edgeshed_peer* peer);
 EDGESHED_API void edgeshed_disconnect(edgeshed_session* session, int peer);
 
