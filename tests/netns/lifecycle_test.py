@@ -244,7 +244,8 @@ class LifecycleTest(unittest.TestCase):
         self.bed.edgeshed("bypass", "on")
         self.play(snapshots, packets=50)
         bypassed = sum(packets for (_, reason), packets in self.all_cells() if reason == "bypass")
-        self.assertEqual(bypassed, 50)
+        # The kernel says a word of its own now and then (neighbours, routers).
+        self.assertIn(bypassed, range(50, 56))
         self.bed.edgeshed("bypass", "off")
 
     def all_cells(self):

@@ -22,6 +22,7 @@ void add_connect(CLI::App& app, Context& context);
 void add_disconnect(CLI::App& app, Context& context);
 void add_override(CLI::App& app, Context& context);
 void add_allow(CLI::App& app, Context& context);
+void add_place(CLI::App& app, Context& context);
 void add_reload(CLI::App& app, Context& context);
 
 // Without a host.

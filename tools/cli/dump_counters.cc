@@ -9,25 +9,14 @@
 #include "maps/reasons.h"
 #include "tools/cli/dump.h"
 #include "tools/cli/table.h"
+#include "userspace/core/names.h"
 #include "userspace/kernel/counters_reader.h"
 
 namespace edgeshed::cli {
 namespace json = boost::json;
 namespace {
 
-constexpr const char* kReasonNames[] = {
-#define X(name, verdict, outcome, text) #name,
-    ES_REASON_LIST(X)
-#undef X
-};
-
-constexpr const char* kVerdictNames[] = {
-#define X(name) #name,
-    ES_VERDICT_LIST(X)
-#undef X
-};
-
-const char* verdict_of(unsigned reason) { return kVerdictNames[es_reason_verdict(reason)]; }
+const char* verdict_of(unsigned reason) { return core::verdict_name(es_reason_verdict(reason)); }
 
 /// Cells of one direction. `rejected` of a row is the part of its drops that was answered.
 json::object direction_json(const es_endpoint_counters& sum, int direction) {
@@ -46,7 +35,7 @@ json::object direction_json(const es_endpoint_counters& sum, int direction) {
       const __u64 packets = sum.cell[direction][row][reason];
       if (packets == 0) continue;
       cells.push_back(json::object{{"lane", row_name(row)},
-                                   {"reason", kReasonNames[reason]},
+                                   {"reason", core::reason_name(reason)},
                                    {"verdict", verdict_of(reason)},
                                    {"packets", packets}});
     }
@@ -55,7 +44,7 @@ json::object direction_json(const es_endpoint_counters& sum, int direction) {
   for (unsigned reason = 0; reason < ES_REASONS; ++reason) {
     const __u64 packets = sum.shadow[direction][reason];
     if (packets == 0) continue;
-    shadow.push_back(json::object{{"reason", kReasonNames[reason]}, {"packets", packets}});
+    shadow.push_back(json::object{{"reason", core::reason_name(reason)}, {"packets", packets}});
   }
   return {{"seen", sum.seen[direction]},
           {"bytes", bytes},

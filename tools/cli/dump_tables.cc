@@ -12,17 +12,12 @@
 #include "tools/cli/dump.h"
 #include "tools/cli/table.h"
 #include "userspace/core/model.h"
+#include "userspace/core/names.h"
 #include "userspace/kernel/counters_reader.h"
 
 namespace edgeshed::cli {
 namespace json = boost::json;
 namespace {
-
-constexpr const char* kOutcomeNames[] = {
-#define X(name) #name,
-    ES_OUTCOME_LIST(X)
-#undef X
-};
 
 json::array lanes_json(std::uint8_t mask) {
   json::array lanes;
@@ -50,26 +45,12 @@ json::object ledger_json(const es_room_counters& sum, int direction) {
   for (unsigned tier = 0; tier <= ES_TIERS; ++tier) {
     json::object outcomes;
     for (unsigned outcome = 0; outcome < ES_OUTCOMES; ++outcome) {
-      outcomes[kOutcomeNames[outcome]] = sum.cell[direction][tier][outcome];
+      outcomes[core::outcome_name(outcome)] = sum.cell[direction][tier][outcome];
     }
     const char* name = tier == ES_TIERS ? "demoted" : core::tier_name(static_cast<__u8>(tier));
     tiers[name] = std::move(outcomes);
   }
   return tiers;
-}
-
-/// Live records, from the buckets: a key that is being moved stands in two of them.
-std::set<std::uint32_t> live_records(const kernel::MapSet& maps) {
-  std::set<std::uint32_t> records;
-  for (const es_bucket& bucket : maps.buckets()) {
-    const __u64 tags = __atomic_load_n(&bucket.tags, __ATOMIC_ACQUIRE);
-    for (unsigned i = 0; i < ES_BUCKET_SLOTS; ++i) {
-      if ((tags >> (8 * i) & 0xff) == 0) continue;
-      const std::uint32_t record = bucket.slot[i] & ES_RECORD_MASK;
-      if (record < maps.connections().size()) records.insert(record);
-    }
-  }
-  return records;
 }
 
 json::object connection_json(const HostView& view, std::uint32_t number) {
@@ -88,6 +69,19 @@ json::object connection_json(const HostView& view, std::uint32_t number) {
 }
 
 }  // namespace
+
+std::set<std::uint32_t> live_records(const kernel::MapSet& maps) {
+  std::set<std::uint32_t> records;
+  for (const es_bucket& bucket : maps.buckets()) {
+    const __u64 tags = __atomic_load_n(&bucket.tags, __ATOMIC_ACQUIRE);
+    for (unsigned i = 0; i < ES_BUCKET_SLOTS; ++i) {
+      if ((tags >> (8 * i) & 0xff) == 0) continue;
+      const std::uint32_t record = bucket.slot[i] & ES_RECORD_MASK;
+      if (record < maps.connections().size()) records.insert(record);
+    }
+  }
+  return records;
+}
 
 void dump_endpoints(const HostView& view, bool as_json) {
   json::array list;

@@ -36,6 +36,7 @@ int run(int argc, char** argv) {
   add_disconnect(app, context);  // and no longer
   add_override(app, context);    // a rung by hand, for a while
   add_allow(app, context);       // an address that is never shed, for a while
+  add_place(app, context);       // could a room be placed
   add_reload(app, context);      // the configuration anew
   add_reasons(app, context);     // the list of reasons
   add_codes(app, context);       // and of codes

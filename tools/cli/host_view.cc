@@ -9,10 +9,26 @@
 #include "maps/plan.h"
 #include "tools/cli/client.h"
 #include "userspace/core/model.h"
+#include "userspace/core/numbering.h"
 #include "userspace/kernel/jiffies_clock.h"
 
 namespace edgeshed::cli {
 namespace {
+
+/// The name of each number whose hash one of `items` has; "#" and the number of the others.
+template <typename Items>
+std::vector<std::string> named(const std::vector<std::uint64_t>& hashes, const Items& items) {
+  std::vector<std::string> names;
+  for (std::size_t number = 0; number < hashes.size(); ++number) {
+    names.push_back(fmt::format("#{}", number));
+    for (const auto& item : items) {
+      if (!item.name.empty() && core::name_hash(item.name) == hashes[number]) {
+        names.back() = item.name;
+      }
+    }
+  }
+  return names;
+}
 
 std::vector<std::string> ask_list(const std::string& socket, const char* kind) {
   std::vector<std::string> names;
@@ -45,9 +61,24 @@ Names ask_names(const std::string& socket) {
   return names;
 }
 
-HostView::HostView(const Globals& globals)
+Names names_of_config(const core::Model& model, const kernel::MapSet& maps) {
+  const unsigned copy = __atomic_load_n(&maps.control().generation, __ATOMIC_ACQUIRE) & 1;
+  const core::Numbering live = core::numbering_of(
+      maps.plan_endpoints(copy), maps.plan_rooms(copy), maps.plan_classes(copy));
+  Names names;
+  names.endpoints = named(live.endpoints, model.endpoints);
+  names.rooms = named(live.rooms, model.rooms);
+  names.classes = named(live.classes, model.classes);
+  return names;
+}
+
+HostView::HostView(const Globals& globals, const std::string& config)
     : maps_(kernel::MapSet::from_pins(globals.pin_dir, kernel::Access::kRead)),
-      names_(ask_names(globals.socket)) {}
+      names_(ask_names(globals.socket)) {
+  if (names_.endpoints.empty() && !config.empty()) {
+    names_ = names_of_config(load_config(config), maps_);
+  }
+}
 
 std::uint32_t HostView::generation() const {
   return __atomic_load_n(&maps_.control().generation, __ATOMIC_ACQUIRE);

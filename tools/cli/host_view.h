@@ -25,10 +25,14 @@ struct Names {
 /// Asks the daemon; stays empty if it does not answer.
 [[nodiscard]] Names ask_names(const std::string& socket);
 
+/// Names of a configuration for the numbers of the live plan: rows carry a hash of their name.
+[[nodiscard]] Names names_of_config(const core::Model& model, const kernel::MapSet& maps);
+
 class HostView {
  public:
-  /// Throws Error: not attached, no permission.
-  explicit HostView(const Globals& globals);
+  /// Names are the daemon's; if it does not answer, those of the configuration `config` (empty:
+  /// none). Throws Error: not attached, no permission, a configuration that is wrong.
+  explicit HostView(const Globals& globals, const std::string& config = "");
 
   [[nodiscard]] const kernel::MapSet& maps() const { return maps_; }
   [[nodiscard]] const Names& names() const { return names_; }

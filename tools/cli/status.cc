@@ -23,6 +23,14 @@ constexpr const char* kTierRowNames[kernel::kTierRows] = {"critical", "standard"
                                                           "demoted", "other"};
 static_assert(kernel::kTierDemoted == 3 && kernel::kTierUnclassified == 4);
 
+struct StatusOptions {
+  bool json = false;
+  bool rooms = false;  // all of them
+};
+
+/// As many rooms as fit beside the rest on a screen; of more, only those with news.
+constexpr std::size_t kRoomsShown = 16;
+
 /// Under traffic a row may be read in the middle of a packet: an inexact ledger is looked at again.
 constexpr int kLedgerReads = 5;
 
@@ -86,18 +94,54 @@ json::array endpoints_json(const HostView& view, bool& ledger_exact) {
   return endpoints;
 }
 
+/// All rooms, by the pages in which the daemon hands them out.
+json::array rooms_json(const std::string& socket) {
+  json::array rooms;
+  std::uint32_t next = 0;
+  for (std::uint32_t total = 1; next < total;) {
+    Reply reply = ask_daemon(socket, daemon::RoomsRequest{next});
+    if (reply.code != kExitOk) return rooms;
+    for (auto& room : reply.answer["rooms"].as_array()) rooms.push_back(std::move(room));
+    total = reply.answer.at("total").to_number<std::uint32_t>();
+    const auto after = reply.answer.at("next").to_number<std::uint32_t>();
+    if (after <= next) return rooms;
+    next = after;
+  }
+  return rooms;
+}
+
+/// What the daemon knows of interfaces that the kernel does not show: gone, or bare.
+void add_absent(json::array& interfaces, const json::array& watched) {
+  for (const auto& one : watched) {
+    if (one.at("state").as_string() == "attached") continue;
+    interfaces.push_back(json::object{{"dev", one.at("dev")},
+                                      {"faces", ""},
+                                      {"mode", one.at("state")},
+                                      {"generic", false},
+                                      {"egress", false},
+                                      {"current", false},
+                                      {"why", one.at("why")}});
+  }
+}
+
 json::object collect(const Globals& globals) {
   const bool attached = kernel::pins_exist(globals.pin_dir);
   Reply reply = ask_daemon(globals.socket, daemon::StatusRequest{});
   json::object daemon{{"running", reply.code == kExitOk}};
   json::array shards;
+  json::array interfaces = interfaces_json(globals.pin_dir);
+  json::object status{{"attached", attached}};
+  for (const char* key : {"sessions", "allowed", "rooms"}) status[key] = json::array();
   if (reply.code == kExitOk) {
+    add_absent(interfaces, reply.answer["interfaces"].as_array());
+    status["sessions"] = std::move(reply.answer["sessions"]);
+    status["allowed"] = std::move(reply.answer["allowed"]);
+    status["rooms"] = rooms_json(globals.socket);
     for (auto& member : reply.answer["daemon"].as_object()) {
       daemon[member.key()] = std::move(member.value());
     }
     shards = std::move(reply.answer["shards"].as_array());
   }
-  json::object status{{"attached", attached}};
   bool ledger_exact = true;
   json::array endpoints;
   if (attached) {
@@ -110,7 +154,7 @@ json::object collect(const Globals& globals) {
     endpoints = endpoints_json(view, ledger_exact);
   }
   status["daemon"] = std::move(daemon);
-  status["interfaces"] = interfaces_json(globals.pin_dir);
+  status["interfaces"] = std::move(interfaces);
   status["shards"] = std::move(shards);
   status["endpoints"] = std::move(endpoints);
   status["ledger_exact"] = ledger_exact;
@@ -164,6 +208,46 @@ void print_shards(const json::object& status) {
   table.print("no shard known: the daemon does not run");
 }
 
+/// A room that an operator wants to see: not normal, or pressed.
+bool is_notable(const json::object& room) {
+  return room.at("rung").to_number<int>() != 0 || room.at("pressure").as_string() != "none";
+}
+
+void print_rooms(const json::object& status, bool all) {
+  const json::array& rooms = status.at("rooms").as_array();
+  if (rooms.empty()) return;
+  const bool few = rooms.size() <= kRoomsShown;
+  Table table({"ROOM", "SHARD", "OPEN", "RUNG", "PRESSURE", "WHY", "RELEASED BY"});
+  std::size_t hidden = 0;
+  for (const auto& one : rooms) {
+    const json::object& row = one.as_object();
+    if (!all && !few && !is_notable(row)) {
+      ++hidden;
+      continue;
+    }
+    table.add({text_of(row.at("name")), text_of(row.at("shard")),
+               row.at("open").as_bool() ? "yes" : "no", text_of(row.at("rung")),
+               text_of(row.at("pressure")), text_of(row.at("why")), text_of(row.at("released_by"))},
+              is_notable(row) ? Tone::kWarn : Tone::kPlain);
+  }
+  table.print("no room sheds anything");
+  if (hidden != 0) fmt::print("and {} normal rooms (edgeshed status --rooms shows them)\n", hidden);
+}
+
+void print_sessions(const json::object& status) {
+  const json::array& sessions = status.at("sessions").as_array();
+  if (sessions.empty()) return;
+  Table table({"SESSION OF SHARD", "SERVER", "PID", "ROOMS", "CONNECTIONS", "REFUSED"});
+  for (const auto& one : sessions) {
+    const json::object& row = one.as_object();
+    table.add({text_of(row.at("shard")), text_of(row.at("server")), text_of(row.at("pid")),
+               text_of(row.at("rooms")), text_of(row.at("connections")),
+               text_of(row.at("refused"))});
+  }
+  table.print("");
+  fmt::print("\n");
+}
+
 void print_endpoints(const json::object& status) {
   Table table(
       {"ENDPOINT", "MODE", "WAY", "TIER", "SEEN", "PASSED", "MARKED", "DROPPED", "REJECTED"});
@@ -186,9 +270,9 @@ void print_endpoints(const json::object& status) {
   }
 }
 
-int run_status(bool as_json, const Globals& globals) {
+int run_status(const StatusOptions& options, const Globals& globals) {
   const json::object status = collect(globals);
-  if (as_json) {
+  if (options.json) {
     fmt::print("{}\n", json::serialize(status));
     return kExitOk;
   }
@@ -199,6 +283,9 @@ int run_status(bool as_json, const Globals& globals) {
   fmt::print("\n");
   print_shards(status);
   fmt::print("\n");
+  print_rooms(status, options.rooms);
+  fmt::print("\n");
+  print_sessions(status);
   print_endpoints(status);
   return kExitOk;
 }
@@ -206,15 +293,16 @@ int run_status(bool as_json, const Globals& globals) {
 }  // namespace
 
 void add_status(CLI::App& app, Context& context) {
-  auto as_json = std::make_shared<bool>(false);
+  auto options = std::make_shared<StatusOptions>();
   CLI::App* command =
       add_command(app, "status", "What is shed, why, and what would release it",
                   "  edgeshed status\n  edgeshed status --json | jq .shards\n"
                   "seen = passed + marked + dropped + rejected; `demoted` is critical beyond its\n"
                   "contract, `other` was decided before a lane was known.\n");
-  command->add_flag("--json", *as_json, "Print JSON");
-  command->callback([as_json, &context] {
-    context.run = [as_json, &context] { return run_status(*as_json, context.globals); };
+  command->add_flag("--rooms", options->rooms, "List every room, also those that are normal");
+  command->add_flag("--json", options->json, "Print JSON");
+  command->callback([options, &context] {
+    context.run = [options, &context] { return run_status(*options, context.globals); };
   });
 }
 

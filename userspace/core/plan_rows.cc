@@ -126,8 +126,31 @@ void leave_thinning_to_server(struct es_room_rules& rules) {
   }
 }
 
+/// The stricter of a configured level and the one that the degree of the shard asks for.
+LevelRate stricter(const LevelRate& configured, double tokens_per_s) {
+  LevelRate rate = configured;
+  if (tokens_per_s > 0 && (rate.tokens_per_s == 0 || tokens_per_s < rate.tokens_per_s)) {
+    rate.tokens_per_s = tokens_per_s;
+  }
+  return rate;
+}
+
+/// What the tick decided about one room beside its shard's rung.
+struct RoomExtras {
+  bool server_thins = false;
+  double standard_level = 0;
+};
+
+RoomExtras extras_of(const PlanExtras& extras, size_t room, uint32_t shard) {
+  RoomExtras own;
+  own.server_thins = room < extras.server_thins.size() && extras.server_thins[room] != 0;
+  if (shard < extras.standard_level.size()) own.standard_level = extras.standard_level[shard];
+  return own;
+}
+
 void fill_room(const Room& room, const ShardState& shard, const PlanTiming& timing,
-               bool server_thins, const struct es_plan_room* previous, struct es_plan_room& row) {
+               const RoomExtras& extras, const struct es_plan_room* previous,
+               struct es_plan_room& row) {
   struct es_plan_room next = {};
   next.generation = 1;
   set_name_hash(next, name_hash(room.name));
@@ -141,6 +164,10 @@ void fill_room(const Room& room, const ShardState& shard, const PlanTiming& timi
   for (uint32_t direction = 0; direction < ES_DIRECTIONS; ++direction) {
     struct es_room_rules& rules = next.rules[direction];
     fill_rules(shard.effects, room, direction, timing, rules);
+    if (direction == ES_IN) {
+      rules.level[kTierStandard] = level_of(
+          stricter(room.level[direction][kTierStandard], extras.standard_level), timing.hz);
+    }
     for (uint32_t tier = 0; tier < kSheddableTiers; ++tier) {
       struct es_level before = {0, timing.now_jiffies, 0, 0};
       if (previous != nullptr) before = previous->rules[direction].level[tier];
@@ -148,7 +175,7 @@ void fill_room(const Room& room, const ShardState& shard, const PlanTiming& timi
       rules.level[tier] = carry_level(before, wanted.rate_q16, wanted.burst, timing.now_jiffies);
     }
   }
-  if (server_thins) leave_thinning_to_server(next.rules[ES_OUT]);
+  if (extras.server_thins) leave_thinning_to_server(next.rules[ES_OUT]);
   row = next;  // last: `previous` may be this row
 }
 
@@ -280,8 +307,8 @@ void fill_plan_rows(const Model& model, std::span<const ShardState> shards,
       continue;
     }
     const bool known = i < previous.size() && previous[i].generation != 0;
-    const bool server_thins = i < extras.server_thins.size() && extras.server_thins[i] != 0;
-    fill_room(model.rooms[i], shards[model.rooms[i].shard], timing, server_thins,
+    const uint32_t shard = model.rooms[i].shard;
+    fill_room(model.rooms[i], shards[shard], timing, extras_of(extras, i, shard),
               known ? &previous[i] : nullptr, rows.rooms[i]);
   }
 

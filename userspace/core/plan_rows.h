@@ -53,6 +53,9 @@ struct PlanExtras {
   std::span<const uint32_t> exempt;
   /// By room: 1 if its server asks before it sends, and so thins its egress itself.
   std::span<const uint8_t> server_thins;
+  /// By shard: tokens per second of standard that a connection of weight 1 gets on its way in; 0:
+  /// no level. A level of the room's own that is stricter stands.
+  std::span<const double> standard_level;
 };
 
 /// Fills every row. `shards` has one state per Model::shards. `previous` are the room rows as

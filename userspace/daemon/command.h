@@ -58,6 +58,12 @@ struct ExemptCount {
   std::uint32_t connections = 0;
 };
 
+/// Sum of the weights of a room's connections: what a fair share is a share of.
+struct RoomWeight {
+  std::uint16_t room = 0;
+  double weight = 0;
+};
+
 class Setup;
 
 /// Another configuration takes the place of the one that runs. `next` outlives its use.
@@ -66,7 +72,8 @@ struct SetupChange {
 };
 
 using Command =
-    std::variant<ShardReport, RungOverride, SessionChange, ServerThins, ExemptCount, SetupChange>;
+    std::variant<ShardReport, RungOverride, SessionChange, ServerThins, ExemptCount, RoomWeight,
+                 SetupChange>;
 
 /// 256 commands: at 60 Hz that is 15,000 a second, far beyond what a socket of scripts sends.
 using CommandQueue = SpscQueue<Command, 256>;

@@ -38,6 +38,7 @@ Connections::Adopted Connections::adopt() {
     // What the configuration holds now is added below; the rest of what it held is gone.
     if (is_of_model(*model_, records_[record]) && (policy.flags & ES_CONN_OF_CONFIG) == 0) {
       ++adopted.kept;
+      weigh(policy, 1);
       // Who is exempt is known anew: by the configuration, and by the allow list.
       policy.flags &= static_cast<__u16>(~ES_CONN_EXEMPT);
       table_.set_policy(record, policy);
@@ -48,6 +49,7 @@ Connections::Adopted Connections::adopt() {
       adopt_stream_block(record, used);
     } else if (configured(records_[record].key) != nullptr) {
       ++adopted.kept;
+      weigh(policy, 1);
       adopt_stream_block(record, used);
     } else {
       ++adopted.dropped;
@@ -206,6 +208,25 @@ std::size_t Connections::remove_session(std::uint32_t session) {
   return removed;
 }
 
+void Connections::weigh(const es_policy& policy, double sign) {
+  if (policy.room >= weights_.size()) {
+    weights_.resize(policy.room + std::size_t{1});
+    weight_changed_.resize(weights_.size());
+  }
+  const double weight = 256.0 / std::max<double>(policy.weight_inverse_q8, 1);
+  weights_[policy.room] = std::max(0.0, weights_[policy.room] + sign * weight);
+  weight_changed_[policy.room] = true;
+}
+
+void Connections::take_weight_changes(
+    const std::function<void(std::uint16_t room, double weight)>& take) {
+  for (std::size_t room = 0; room < weights_.size(); ++room) {
+    if (!weight_changed_[room]) continue;
+    weight_changed_[room] = false;
+    take(static_cast<std::uint16_t>(room), weights_[room]);
+  }
+}
+
 void Connections::allow(const AllowList& allowed) {
   allowed_ = &allowed;
   for (const std::uint32_t record : table_.live_records()) {
@@ -244,6 +265,7 @@ std::string Connections::insert(const es_key& key, const es_policy& policy) {
   // The block comes before the record: a packet that finds the record may use it at once.
   const auto known = table_.find(key);
   const std::uint32_t block = known ? 0 : take_stream_block(policy.room);
+  const auto before = known ? std::optional(records_[*known].policy) : std::nullopt;
   const auto record = table_.insert(key, wanted, 0, block);
   if (!record) {
     if (block != 0) free_blocks_.push_back(block);
@@ -256,6 +278,8 @@ std::string Connections::insert(const es_key& key, const es_policy& policy) {
     table_.set_stream_block(*record, take_stream_block(policy.room));
   }
   if (!known) owner_[*record] = kNoSession;
+  if (before) weigh(*before, -1);
+  weigh(wanted, 1);
   if (allowed && !known) {
     // An endpoint with exempt connections sheds nothing before the look-up: the plan must know.
     exempt_counts_.resize(model_->endpoints.size() + 1);
@@ -267,7 +291,9 @@ std::string Connections::insert(const es_key& key, const es_policy& policy) {
 
 void Connections::remove_record(std::uint32_t record) {
   const es_key key = records_[record].key;
+  const es_policy policy = records_[record].policy;
   if (!table_.remove(key)) return;
+  weigh(policy, -1);
   owner_[record] = kNoSession;
   if (key.stream_block != 0) pending_blocks_.push_back(key.stream_block);
 }

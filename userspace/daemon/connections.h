@@ -75,6 +75,9 @@ class Connections {
   void allow(const AllowList& allowed);
   ExemptChanged exempt_changed;
 
+  /// Hears the sum of weights of each room in which it has changed since the last call.
+  void take_weight_changes(const std::function<void(std::uint16_t room, double weight)>& take);
+
   /// Frees what was removed, after one grace period. Call it now and then.
   void upkeep();
 
@@ -86,6 +89,7 @@ class Connections {
   void insert_configured();
   void remove_record(std::uint32_t record);
   void count_exempt();
+  void weigh(const es_policy& policy, double sign);
   [[nodiscard]] std::string read_key(const std::string& remote, const std::string& endpoint,
                                      es_key& key) const;
   [[nodiscard]] std::string read_policy(const ConnectRequest& request,
@@ -100,6 +104,8 @@ class Connections {
   const AllowList* allowed_ = nullptr;
   std::vector<std::uint32_t> owner_;          // session by record
   std::vector<std::uint32_t> exempt_counts_;  // by endpoint number, as told last
+  std::vector<double> weights_;               // by room
+  std::vector<bool> weight_changed_;          // by room
   std::span<es_connection> records_;
   std::span<es_stream_block> streams_;
   kernel::SlotTable table_;

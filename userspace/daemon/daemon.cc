@@ -25,6 +25,7 @@
 #include "userspace/daemon/control_server.h"
 #include "userspace/daemon/event_ring.h"
 #include "userspace/daemon/instance_lock.h"
+#include "userspace/daemon/interface_watch.h"
 #include "userspace/daemon/ports.h"
 #include "userspace/daemon/service.h"
 #include "userspace/daemon/session_desk.h"
@@ -98,7 +99,7 @@ class Daemon {
   TickerEdges ticker_edges() {
     TickerEdges edges;
     edges.plan = plan_memory(maps_);
-    edges.endpoint_counters = maps_.endpoint_counters();
+    edges.counters = {maps_.endpoint_counters(), maps_.room_counters(), &maps_.geometry()};
     edges.jiffies = [this] { return clock_.now(); };
     edges.events = &events_;
     edges.commands = &commands_;
@@ -127,6 +128,9 @@ class Daemon {
     edges.allowed = &allowed_;
     edges.sessions = &sessions_;
     edges.now_ns = monotonic_ns;
+    edges.interfaces = [this] {
+      return interfaces_ == nullptr ? boost::json::array() : interfaces_->to_json();
+    };
     edges.reload = [this](boost::json::object& more) { return reload(more); };
     return edges;
   }
@@ -164,6 +168,8 @@ class Daemon {
     session::SessionServer sessions(context, session_socket(options_), sessions_,
                                     session_user_ids(setup_->model));
     session_server_ = &sessions;
+    InterfaceWatch interfaces(context, options_.pin_dir, setup_->model.interfaces);
+    interfaces_ = &interfaces;
     asio::signal_set stop(context, SIGTERM, SIGINT);
     stop.async_wait([&](const boost::system::error_code& error, int number) {
       if (error) return;
@@ -186,6 +192,7 @@ class Daemon {
         connections_.size(), model.host.tick_hz, options_.socket, session_socket(options_));
     context.run();
     session_server_ = nullptr;
+    interfaces_ = nullptr;
     return exit_code;
   }
 
@@ -231,6 +238,7 @@ class Daemon {
     sessions_.use(next->model);
     service_.use(next->model);
     setup_ = std::move(next);
+    if (interfaces_ != nullptr) interfaces_->use(setup_->model.interfaces);
     log_reload(difference, removed, more);
     return {};
   }
@@ -302,7 +310,8 @@ class Daemon {
   Connections connections_;
   SessionDesk sessions_;
   Service service_;
-  session::SessionServer* session_server_ = nullptr;  // while it serves
+  session::SessionServer* session_server_ = nullptr;  // while it serves, as the next
+  InterfaceWatch* interfaces_ = nullptr;
   bool pins_there_ = true;
   std::optional<TickThread> tick_thread_;  // last: it stops before what it uses goes
 };

@@ -7,6 +7,8 @@
 #include <initializer_list>
 #include <utility>
 
+#include "maps/limits.h"
+
 namespace edgeshed::daemon {
 namespace json = boost::json;
 namespace {
@@ -140,6 +142,14 @@ RoomsRequest read_rooms(Members& members) {
   return {members.whole("first", false, 65535).value_or(0)};
 }
 
+PlaceRequest read_place(Members& members) {
+  members.only({"room", "players"});
+  PlaceRequest place;
+  place.room = members.text("room", true);
+  place.players = members.whole("players", false, ES_CONNECTIONS_MAX).value_or(0);
+  return place;
+}
+
 NamesRequest read_names(Members& members) {
   members.only({"kind", "first"});
   NamesRequest names;
@@ -156,6 +166,7 @@ std::optional<Request> read_members(std::string_view command, Members& members) 
   if (command == "names") return read_names(members);
   if (command == "allow") return read_allow(members);
   if (command == "rooms") return read_rooms(members);
+  if (command == "place") return read_place(members);
   if (command != "status" && command != "events" && command != "reload") return std::nullopt;
   members.only({});
   if (command == "status") return StatusRequest{};
@@ -203,6 +214,10 @@ json::object write_members(const AllowRequest& allow) {
   return {{"command", "allow"}, {"address", allow.address}, {"for_s", allow.for_s}};
 }
 
+json::object write_members(const PlaceRequest& place) {
+  return {{"command", "place"}, {"room", place.room}, {"players", place.players}};
+}
+
 json::object write_members(const RoomsRequest& rooms) {
   return {{"command", "rooms"}, {"first", rooms.first}};
 }
@@ -232,7 +247,8 @@ std::variant<Request, Refusal> parse_request(std::string_view message) {
   std::optional<Request> request = read_members(command->get_string(), members);
   if (!request) {
     return Refusal{true, fmt::format("unknown command {}; allowed: report, connect, disconnect, "
-                                     "override, allow, reload, status, events, rooms, names",
+                                     "override, allow, place, reload, status, events, rooms, "
+                                     "names",
                                      Members::shortened(command->get_string()))};
   }
   if (members.refusal()) return *members.refusal();

@@ -6,6 +6,7 @@
 //   {"command":"override","shard":"arena","rung":2,"for_s":30}
 //   {"command":"allow","address":"203.0.113.7","for_s":3600}   {"command":"reload"}
 //   {"command":"status"}   {"command":"events"}   {"command":"rooms","first":0}
+//   {"command":"place","room":"match-7","players":16}
 //   {"command":"names","kind":"room","first":0}
 //   -> {"ok":true,...} or {"ok":false,"error":"one line"}
 //
@@ -85,9 +86,16 @@ struct RoomsRequest {
 };
 inline constexpr std::size_t kRoomsPerAnswer = 128;  // of about 400 B: within an answer
 
+/// Whether a room could be placed now. Changes nothing.
+struct PlaceRequest {
+  std::string room;
+  std::uint32_t players = 0;
+};
+
 using Request =
     std::variant<ReportRequest, ConnectRequest, DisconnectRequest, OverrideRequest, AllowRequest,
-                 ReloadRequest, StatusRequest, EventsRequest, NamesRequest, RoomsRequest>;
+                 ReloadRequest, StatusRequest, EventsRequest, NamesRequest, RoomsRequest,
+                 PlaceRequest>;
 
 inline constexpr double kTickMsMax = 600'000;  // ten minutes: longer is a broken clock
 inline constexpr double kWeightMin = 0.004;    // 256 / weight fits 16 bits

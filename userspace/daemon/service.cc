@@ -119,7 +119,32 @@ std::string Service::act(const StatusRequest&, More& more) {
   const std::uint64_t now_ns = edges_.now_ns();
   more = status_json(edges_.snapshots->latest(), figures_, now_ns);
   more["sessions"] = edges_.sessions->to_json();
+  if (edges_.interfaces) more["interfaces"] = edges_.interfaces();
   more["allowed"] = edges_.allowed->to_json(now_ns);
+  return {};
+}
+
+RoomFacts Service::facts_of(std::uint16_t room) const {
+  RoomFacts facts;
+  facts.open = edges_.sessions->is_open(room);
+  facts.state = edges_.sessions->rooms().state(room);
+  facts.consumers_at_evict = edges_.sessions->rooms().at_evict(room);
+  return facts;
+}
+
+std::string Service::act(const PlaceRequest& request, More& more) {
+  const int room = core::find_room(*edges_.model, request.room);
+  if (room < 0) return fmt::format("unknown room \"{}\"", request.room);
+  const auto refused =
+      edges_.sessions->judge_placement(static_cast<std::uint16_t>(room), request.players);
+  more["admitted"] = !refused;
+  if (!refused) return {};
+  const core::CodeInfo& info = core::code_info(refused->code);
+  more["code"] = info.name;
+  more["category"] = info.category;
+  more["why"] = refused->text;
+  more["retry_after_ms"] = info.retry_after_ms;
+  more["tell_players"] = info.sentence;
   return {};
 }
 
@@ -129,8 +154,8 @@ std::string Service::act(const RoomsRequest& request, More& more) {
   std::size_t number = request.first;
   for (; number < model.rooms.size() && rooms.size() < kRoomsPerAnswer; ++number) {
     if (!core::exists(model.rooms[number])) continue;
-    const bool open = edges_.sessions->is_open(static_cast<std::uint16_t>(number));
-    rooms.push_back(room_json(edges_.snapshots->latest(), number, open, edges_.now_ns()));
+    const auto room = static_cast<std::uint16_t>(number);
+    rooms.push_back(room_json(edges_.snapshots->latest(), room, facts_of(room), edges_.now_ns()));
   }
   more["rooms"] = std::move(rooms);
   more["next"] = number;
@@ -179,6 +204,9 @@ void Service::upkeep() {
   if (edges_.allowed->expire(edges_.now_ns())) edges_.connections->allow(*edges_.allowed);
   try {
     edges_.sessions->upkeep(edges_.snapshots->latest());
+    edges_.connections->take_weight_changes([this](std::uint16_t room, double weight) {
+      edges_.commands->send(RoomWeight{room, weight});
+    });
     edges_.connections->upkeep();
   } catch (const std::exception& failure) {
     spdlog::error("slot table: {}; removed connections are not freed yet", failure.what());

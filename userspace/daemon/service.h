@@ -30,6 +30,8 @@ struct ServiceEdges {
   AllowList* allowed = nullptr;
   SessionDesk* sessions = nullptr;
   std::function<std::uint64_t()> now_ns;  // CLOCK_MONOTONIC
+  /// The watched interfaces, for status.
+  std::function<boost::json::array()> interfaces;
   /// Applies the configuration's file anew. Empty, or one line; fills what changed.
   std::function<std::string(boost::json::object&)> reload;
 };
@@ -63,10 +65,12 @@ class Service {
   std::string act(const EventsRequest& request, More& more);
   std::string act(const NamesRequest& request, More& more);
   std::string act(const RoomsRequest& request, More& more);
+  std::string act(const PlaceRequest& request, More& more);
 
   std::string find_shard(const std::string& name, std::uint32_t& shard) const;
   std::string send(const Command& command);
   Answer refuse(const Refusal& refusal);
+  [[nodiscard]] RoomFacts facts_of(std::uint16_t room) const;
 
   ServiceEdges edges_;
   ServiceFigures figures_;

@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "userspace/core/codes.h"
+#include "userspace/core/placement.h"
+#include "userspace/core/shard_ladder.h"
 
 namespace edgeshed::daemon {
 namespace json = boost::json;
@@ -35,6 +37,20 @@ Refused gone() {
   return {Code::register_shard_unknown, "the configuration has no such shard any more"};
 }
 
+/// What `players` of a room may send of critical, as a share of the shard's time: by the class that
+/// promises most, at the mean of the configured costs.
+double critical_ratio(const core::Model& model, std::uint32_t players) {
+  double most_per_s = 0;
+  for (const core::ContractClass& contract : model.classes) {
+    most_per_s = std::max(most_per_s, contract.rate[ES_IN][ES_TIER_critical].packets_per_s);
+  }
+  const double cost_us =
+      *std::max_element(model.cost.lane_us.begin(), model.cost.lane_us.end()) == 0
+          ? 0
+          : core::lane_cost_us(model.cost, ES_LANE_event);
+  return core::contracted_critical_ratio(players, most_per_s, cost_us);
+}
+
 bool has_room(const core::Endpoint& endpoint, std::uint16_t room) {
   return std::find(endpoint.rooms.begin(), endpoint.rooms.end(), room) != endpoint.rooms.end();
 }
@@ -56,7 +72,8 @@ std::uint8_t endpoint_for(const core::Model& model, std::string_view name, std::
 
 }  // namespace
 
-SessionDesk::SessionDesk(const SessionDeskEdges& edges) : edges_(edges) {
+SessionDesk::SessionDesk(const SessionDeskEdges& edges)
+    : edges_(edges), watch_(edges.room_rows), shards_(edges.model->shards.size()) {
   edges_.connections->session_lives = [this](std::uint32_t id) { return lives(id); };
 }
 
@@ -127,15 +144,9 @@ std::variant<std::uint32_t, Refused> SessionDesk::room_open(SessionId id, std::s
                                edges_.model->shards[edges_.model->rooms[room].shard].name)};
   }
   const auto placed = placed_.find(room);
-  if (placed != placed_.end()) {
-    if (placed->second != id) {
-      return Refused{Code::placement_room_already_placed,
-                     fmt::format("room \"{}\" is another session's", name)};
-    }
-    return std::uint32_t{room};  // asked twice: idempotent
-  }
-  (void)players;
-  placed_[room] = id;
+  if (placed != placed_.end() && placed->second.session == id) return std::uint32_t{room};
+  if (auto refused = judge_placement(room, players)) return *refused;
+  placed_[room] = {id, players};
   open.boards->plan()->room[room].open = 1;
   if (open.thins) edges_.commands->send(ServerThins{room, true});
   return std::uint32_t{room};
@@ -150,7 +161,7 @@ void SessionDesk::release_room(Open& open, std::uint16_t room) {
 void SessionDesk::room_close(SessionId id, std::uint32_t room) {
   if (room >= edges_.room_rows) return;
   const auto placed = placed_.find(static_cast<std::uint16_t>(room));
-  if (placed == placed_.end() || placed->second != id) return;
+  if (placed == placed_.end() || placed->second.session != id) return;
   release_room(*find(id), static_cast<std::uint16_t>(room));
 }
 
@@ -207,7 +218,7 @@ std::optional<Refused> SessionDesk::connect(SessionId id, const es_session_conne
     ++open.refused;
     return refused;
   }
-  open.peers[peer.row] = {key, peer.player, policy.room, true};
+  open.peers[peer.row] = {key, peer.player, policy.room, true, {}};
   ++open.connections;
   return std::nullopt;
 }
@@ -227,8 +238,8 @@ void SessionDesk::ended(SessionId id) {
                "more",
                edges_.model->shards[open->shard].name, id, open->connections, kOrphanSeconds);
   std::vector<std::uint16_t> rooms;
-  for (const auto& [room, session] : placed_) {
-    if (session == id) rooms.push_back(room);
+  for (const auto& [room, placed] : placed_) {
+    if (placed.session == id) rooms.push_back(room);
   }
   for (const std::uint16_t room : rooms) release_room(*open, room);
   orphans_.push_back({id, edges_.now_ns() + kOrphanSeconds * kNanosPerSecond});
@@ -274,7 +285,9 @@ void SessionDesk::upkeep(const Snapshot& snapshot) {
     if (told && one.ticks == 0) one.ticks = ticks_seen_ + 2;
     return one.ticks != 0 && one.ticks <= ticks_seen_;
   });
+  watch_peers();
   if (snapshot.model != edges_.model) return;  // its numbers mean another configuration
+  shards_ = snapshot.shards;
   for (auto& [id, open] : sessions_) {
     const ShardView& view = snapshot.shards[open.shard];
     if (view.reports_refused == open.reports_refused || view.refusal == Code::count) continue;
@@ -309,16 +322,96 @@ void SessionDesk::use(const core::Model& next) {
   std::erase_if(placed_, [&](const auto& one) {
     const bool stays = one.first < next.rooms.size() && one.first < former.rooms.size() &&
                        next.rooms[one.first].name == former.rooms[one.first].name;
-    return !stays || !sessions_.contains(one.second);
+    return !stays || !sessions_.contains(one.second.session);
   });
   edges_.model = &next;
+  shards_.assign(next.shards.size(), {});
+}
+
+std::optional<Refused> SessionDesk::judge_placement(std::uint16_t room,
+                                                    std::uint32_t players) const {
+  const core::Model& model = *edges_.model;
+  const std::uint32_t shard = model.rooms[room].shard;
+  core::PlacementRequest request;
+  request.players = players;
+  if (placed_.contains(room)) request.standing = core::RoomStanding::placed;
+  request.critical_ratio = critical_ratio(model, players);
+  core::HostUsage host;
+  core::ShardUsage usage;
+  usage.room_capacity = model.shards[shard].room_capacity;
+  for (const auto& [number, placed] : placed_) {
+    ++host.rooms;
+    host.players += placed.players;
+    if (model.rooms[number].shard != shard) continue;
+    ++usage.rooms;
+    usage.players += placed.players;
+    usage.critical_ratio += critical_ratio(model, placed.players);
+  }
+  host.connections = static_cast<std::uint32_t>(edges_.connections->size());
+  const ShardView& view = shards_[shard];
+  usage.closed = view.state.effects.refuse_joins;
+  if (view.state.report == core::ReportState::fresh) {
+    usage.tick_ratio = core::tick_ratio(view.signals.tick_p99_ms, view.signals.frame_budget_ms);
+  }
+  const core::PlacementBudget budget{model.placement, model.host.rooms_max,
+                                     model.host.connections_max};
+  const auto code = core::evaluate_room_placement(request, host, usage, budget);
+  if (!code) return std::nullopt;
+  return Refused{*code, fmt::format("room \"{}\" on shard \"{}\": {} rooms and {} players there, {} "
+                                    "and {} on the host; tick ratio {:.2f}",
+                                    model.rooms[room].name, model.shards[shard].name, usage.rooms,
+                                    usage.players, host.rooms, host.players, usage.tick_ratio)};
+}
+
+void SessionDesk::watch_peers() {
+  const std::uint64_t now_ns = edges_.now_ns();
+  watch_.begin();
+  for (auto& [id, open] : sessions_) {
+    for (std::uint32_t row = 0; row < open.peers.size(); ++row) {
+      if (open.peers[row].used) watch_peer(open, row, now_ns);
+    }
+  }
+  watch_.end(*edges_.model, [this](std::uint16_t room, const core::RoomState& state) {
+    tell_room(room, state);
+  });
+}
+
+void SessionDesk::watch_peer(Open& open, std::uint32_t row, std::uint64_t now_ns) {
+  Peer& peer = open.peers[row];
+  const core::SlowConsumer before = peer.watched.stage;
+  const auto seen =
+      watch(peer.watched, open.boards->report()->connection[row], now_ns, *edges_.model);
+  watch_.add(peer.room, seen, *edges_.model);
+  if (peer.watched.stage == before) return;
+  es_session_event event{};
+  event.kind = ES_SESSION_EVENT_slow_consumer;
+  event.row = row;
+  event.room = peer.room;
+  event.player = peer.player;
+  event.value = static_cast<std::uint32_t>(peer.watched.stage);
+  tell(open, event, core::slow_consumer_code(peer.watched.stage));
+}
+
+void SessionDesk::tell_room(std::uint16_t room, const core::RoomState& state) {
+  for (auto& [id, open] : sessions_) {
+    if (open.shard != edges_.model->rooms[room].shard) continue;
+    __atomic_store_n(&open.boards->plan()->room[room].state,
+                     static_cast<std::uint8_t>(state.pressure), __ATOMIC_RELAXED);
+    es_session_event event{};
+    event.kind = ES_SESSION_EVENT_room_state;
+    event.row = ES_SESSION_NONE;
+    event.room = room;
+    event.value = static_cast<std::uint32_t>(state.pressure);
+    tell(open, event, core::room_pressure_code(state.pressure));
+  }
 }
 
 json::array SessionDesk::to_json() const {
   json::array list;
   for (const auto& [id, open] : sessions_) {
-    const auto rooms = std::count_if(placed_.begin(), placed_.end(),
-                                     [id = id](const auto& one) { return one.second == id; });
+    const auto rooms = std::count_if(placed_.begin(), placed_.end(), [id = id](const auto& one) {
+      return one.second.session == id;
+    });
     list.push_back(json::object{{"session", id},
                                 {"shard", edges_.model->shards[open.shard].name},
                                 {"server", open.server},

@@ -18,6 +18,7 @@
 #include "userspace/core/model.h"
 #include "userspace/daemon/command_sender.h"
 #include "userspace/daemon/connections.h"
+#include "userspace/daemon/room_watch.h"
 #include "userspace/daemon/snapshot.h"
 #include "userspace/session/boards.h"
 #include "userspace/session/session.h"
@@ -69,10 +70,15 @@ class SessionDesk : public session::SessionHost {
   /// A reload: `next` runs from now on. Sessions of shards that it lacks are told and forgotten.
   void use(const core::Model& next);
 
+  /// Whether a room could be placed now: empty, or why not. Changes nothing.
+  [[nodiscard]] std::optional<session::Refused> judge_placement(std::uint16_t room,
+                                                                std::uint32_t players) const;
+
   /// [{"shard":...,"server":...,"pid":...,"rooms":2,"connections":31,...}].
   [[nodiscard]] boost::json::array to_json() const;
   /// True if a server has opened the room.
   [[nodiscard]] bool is_open(std::uint16_t room) const { return placed_.contains(room); }
+  [[nodiscard]] const RoomWatch& rooms() const { return watch_; }
 
  private:
   struct Peer {
@@ -80,6 +86,7 @@ class SessionDesk : public session::SessionHost {
     std::uint64_t player = 0;
     std::uint16_t room = 0;
     bool used = false;
+    WatchedPeer watched;
   };
   struct Open {
     std::uint32_t shard = 0;
@@ -106,11 +113,20 @@ class SessionDesk : public session::SessionHost {
   std::optional<session::Refused> check_peer(const Open& open, const es_session_connect& peer,
                                              es_key& key, es_policy& policy) const;
   void tell(Open& open, es_session_event event, core::Code code);
+  void watch_peers();
+  void watch_peer(Open& open, std::uint32_t row, std::uint64_t now_ns);
+  void tell_room(std::uint16_t room, const core::RoomState& state);
   void release_room(Open& open, std::uint16_t room);
 
   SessionDeskEdges edges_;
   std::map<session::SessionId, Open> sessions_;
-  std::map<std::uint16_t, session::SessionId> placed_;  // rooms that servers have opened
+  struct Placed {
+    session::SessionId session = 0;
+    std::uint32_t players = 0;  // expected
+  };
+  std::map<std::uint16_t, Placed> placed_;  // rooms that servers have opened
+  RoomWatch watch_;
+  std::vector<ShardView> shards_;  // as the newest snapshot saw them
   std::vector<Orphans> orphans_;
   std::vector<Retired> retired_;
   std::uint64_t ticks_seen_ = 0;

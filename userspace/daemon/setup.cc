@@ -30,7 +30,19 @@ Setup::Setup(core::Model configured)
       exempt(model.endpoints.size()),
       server_thins(model.rooms.size()),
       best_effort_lanes(model.rooms.size()),
-      states(model.shards.size()) {
+      endpoint_shares(daemon::endpoint_shares(model)),
+      endpoint_arrivals(model.endpoints.size()),
+      room_weight(model.rooms.size()),
+      states(model.shards.size()),
+      standard_level(model.shards.size()) {
+  for (ShardWork& shard : shards) {
+    shard.cost = core::initial_cost(model.cost);
+    shard.lane_tiers = core::default_lane_tiers();
+  }
+  // The first endpoint of a shard wins: from the last one on.
+  for (auto share = endpoint_shares.rbegin(); share != endpoint_shares.rend(); ++share) {
+    shards[share->shard].lane_tiers = model.endpoints[share->endpoint - 1].lane_tiers;
+  }
   for (std::size_t room = 0; room < model.rooms.size(); ++room) {
     if (!core::exists(model.rooms[room])) continue;
     const auto number = static_cast<std::uint16_t>(room);
@@ -47,16 +59,24 @@ void Setup::take_over(const Setup& former) {
     shards[i].boards = former.shards[i].boards;
     shards[i].board_reader = former.shards[i].board_reader;
     shards[i].state = former.shards[i].state;
+    shards[i].arrivals = former.shards[i].arrivals;
+    shards[i].arrivals.looked = false;  // other rooms may count for it now
+    shards[i].rates = former.shards[i].rates;
+    shards[i].degree = former.shards[i].degree;
+    // What was learned stays, what is given is given anew.
+    if (model.cost == former.model.cost) shards[i].cost = former.shards[i].cost;
   }
   for (std::size_t i = 0; i < std::min(endpoints.size(), former.endpoints.size()); ++i) {
     if (model.endpoints[i].name != former.model.endpoints[i].name) continue;
     endpoints[i] = former.endpoints[i];
     rate_from[i] = former.rate_from[i];
     exempt[i] = former.exempt[i];
+    endpoint_arrivals[i] = former.endpoint_arrivals[i];
   }
   for (std::size_t i = 0; i < std::min(server_thins.size(), former.server_thins.size()); ++i) {
     if (model.rooms[i].name == former.model.rooms[i].name) {
       server_thins[i] = former.server_thins[i];
+      room_weight[i] = former.room_weight[i];
     }
   }
 }

@@ -7,10 +7,14 @@
 #include <cstdint>
 #include <vector>
 
+#include "userspace/core/degree.h"
+#include "userspace/core/degree_effects.h"
+#include "userspace/core/demand.h"
 #include "userspace/core/model.h"
 #include "userspace/core/shard_controller.h"
 #include "userspace/core/signals.h"
 #include "userspace/daemon/command.h"
+#include "userspace/daemon/demand_sampler.h"
 #include "userspace/daemon/snapshot.h"
 #include "userspace/session/report_reader.h"
 
@@ -23,7 +27,20 @@ struct ShardWork {
   session::ReportReader board_reader;
   core::ShardSignals signals;
   core::ShardState state;
+
+  // What arrives and what it costs, and how much of it is kept.
+  ShardArrivals arrivals;
+  core::RoomDemand rates;
+  core::CostState cost;
+  core::ShardDemand demand;
+  core::LaneCosts lane_costs{};
+  core::DegreeState degree;
+
   std::vector<std::uint16_t> rooms;  // numbers of its rooms
+  std::uint16_t lane_tiers = 0;      // of its first endpoint: what a lane means to it
+
+  /// Whether demand is worth sampling: its cost is known, or can be learned from a session.
+  [[nodiscard]] bool has_costs() const { return cost.known || boards.report != nullptr; }
 };
 
 class Setup {
@@ -44,7 +61,13 @@ class Setup {
   std::vector<std::uint8_t> server_thins;  // by room, see core::PlanExtras
   /// By room: bit per lane that is best-effort at every endpoint of the room.
   std::vector<std::uint8_t> best_effort_lanes;
-  std::vector<core::ShardState> states;  // of this tick, as fill_plan_rows wants them
+  std::vector<EndpointShare> endpoint_shares;
+  std::vector<EndpointArrivals> endpoint_arrivals;  // by endpoint, index number - 1
+  std::vector<double> room_weight;                  // by room: sum of its connections' weights
+
+  // Of this tick, as fill_plan_rows wants them.
+  std::vector<core::ShardState> states;
+  std::vector<double> standard_level;  // by shard, see core::PlanExtras
 };
 
 }  // namespace edgeshed::daemon

@@ -11,6 +11,7 @@
 #include "maps/events.h"
 #include "maps/types.h"
 #include "userspace/core/codes.h"
+#include "userspace/core/degree.h"
 #include "userspace/core/model.h"
 #include "userspace/core/shard_controller.h"
 #include "userspace/core/signals.h"
@@ -20,6 +21,9 @@ namespace edgeshed::daemon {
 
 struct ShardView {
   core::ShardState state;
+  core::Degree degree;       // kept now, of standard and of best-effort
+  core::ShardDemand demand;  // offered, as shares of the budget
+  bool reported_by_session = false;
   core::ShardSignals signals;
   std::uint64_t reports = 0;          // of its session's board, accepted
   std::uint64_t reports_refused = 0;  // and not

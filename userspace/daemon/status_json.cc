@@ -7,8 +7,9 @@
 #include <string>
 
 #include "maps/lanes.h"
-#include "maps/reasons.h"
 #include "userspace/core/codes.h"
+#include "userspace/core/names.h"
+#include "userspace/core/room_ladder.h"
 #include "userspace/core/shard_ladder.h"
 
 namespace edgeshed::daemon {
@@ -17,18 +18,6 @@ namespace {
 
 constexpr std::uint64_t kNanosPerMilli = 1'000'000;
 
-constexpr const char* kReasonNames[] = {
-#define X(name, verdict, outcome, text) #name,
-    ES_REASON_LIST(X)
-#undef X
-};
-
-constexpr const char* kVerdictNames[] = {
-#define X(name) #name,
-    ES_VERDICT_LIST(X)
-#undef X
-};
-
 /// Three decimals: what follows is noise, and long for a reader.
 double rounded(double value) { return std::round(value * 1000) / 1000; }
 
@@ -36,6 +25,28 @@ double rounded(double value) { return std::round(value * 1000) / 1000; }
 double acting_tick_ratio(const core::ShardSignals& signals) {
   const double tick_ms = std::max(signals.tick_p99_ms, signals.running_tick_age_ms);
   return std::max(core::tick_ratio(tick_ms, signals.frame_budget_ms), signals.offered_cost_ratio);
+}
+
+/// The least share that is kept of the best-effort lanes, pauses included.
+double best_effort_keep(const core::LadderEffects& effects) {
+  double least = 1;
+  for (const core::LaneEffect& lane : effects.lane) {
+    for (const double keep : lane.keep) least = std::min(least, lane.paused ? 0 : keep);
+  }
+  return least;
+}
+
+core::RoomLadderInput room_input(const ShardView& shard, std::uint32_t consumers_at_evict) {
+  const core::LadderEffects& effects = shard.state.effects;
+  const core::LaneEffect& stream = effects.lane[ES_LANE_stream - core::kFirstThinLane];
+  core::RoomLadderInput input;
+  input.stream_keep = stream.paused ? 0 : std::min(stream.keep[ES_IN], stream.keep[ES_OUT]);
+  input.keep_best_effort = best_effort_keep(effects);
+  const bool shed = effects.threshold[core::kTierStandard] > 0;
+  input.keep_standard = shed ? 0 : shard.degree.keep_standard;
+  input.consumers_at_evict = consumers_at_evict;
+  input.critical_ratio = shard.demand.tier[ES_TIER_critical] + shard.demand.base;
+  return input;
 }
 
 json::object shard_json(const core::Shard& shard, const ShardView& view, std::uint64_t now_ns) {
@@ -55,6 +66,10 @@ json::object shard_json(const core::Shard& shard, const ShardView& view, std::ui
                       {"report", core::report_state_name(state.report)},
                       {"changes", state.changes},
                       {"overridden", state.overridden},
+                      {"offered_cost_ratio", rounded(view.signals.offered_cost_ratio)},
+                      {"keep_standard", rounded(view.degree.keep_standard)},
+                      {"keep_best_effort", rounded(best_effort_keep(state.effects))},
+                      {"session", view.reported_by_session},
                       {"reports", view.reports},
                       {"reports_refused", view.reports_refused}};
   if (view.refusal != core::Code::count) {
@@ -86,21 +101,31 @@ std::string row_name(std::uint8_t row) {
 
 }  // namespace
 
-json::object room_json(const Snapshot& snapshot, std::size_t number, bool open,
+json::object room_json(const Snapshot& snapshot, std::uint16_t number, const RoomFacts& facts,
                        std::uint64_t now_ns) {
   const core::Model& model = *snapshot.model;
   if (number >= model.rooms.size() || !core::exists(model.rooms[number])) return {};
   const core::Room& room = model.rooms[number];
-  const core::ShardState& state = snapshot.shards[room.shard].state;
-  const std::uint64_t since_ns = now_ns - std::min(now_ns, state.since_ns);
+  const ShardView& shard = snapshot.shards[room.shard];
+  const core::RoomDegradation found =
+      core::evaluate_room_ladder(room_input(shard, facts.consumers_at_evict));
+  const std::uint64_t since_ns = now_ns - std::min(now_ns, shard.state.since_ns);
   return {{"name", room.name},
           {"number", number},
           {"shard", model.shards[room.shard].name},
-          {"open", open},
-          {"rung", state.rung},
-          {"why", core::cause_name(state.cause)},
-          {"released_by", core::to_text(state.release)},
-          {"since_ms", since_ns / kNanosPerMilli}};
+          {"open", facts.open},
+          {"rung", found.rung},
+          {"code", core::code_info(found.code()).name},
+          {"why", core::room_cause_name(found.cause)},
+          {"why_text", core::room_cause_text(found.cause)},
+          {"released_by", found.release()},
+          {"shard_rung_since_ms", since_ns / kNanosPerMilli},
+          {"pressure", core::room_pressure_name(facts.state.pressure)},
+          {"ack_lag_max", facts.state.ack_lag_max},
+          {"ack_lag_p95", facts.state.ack_lag_p95},
+          {"connections_reported", facts.state.connections},
+          {"degraded", facts.state.degraded},
+          {"consumers_at_evict", facts.consumers_at_evict}};
 }
 
 json::object status_json(const Snapshot& snapshot, const ServiceFigures& figures,
@@ -143,8 +168,8 @@ json::object event_json(const es_event& event) {
                       {"direction", event.direction == ES_IN ? "in" : "out"},
                       {"lane", row_name(event.row)},
                       {"tier", core::tier_name(event.tier)},
-                      {"reason", event.reason < ES_REASONS ? kReasonNames[event.reason] : "?"},
-                      {"verdict", event.verdict < ES_VERDICTS ? kVerdictNames[event.verdict] : "?"},
+                      {"reason", core::reason_name(event.reason)},
+                      {"verdict", core::verdict_name(event.verdict)},
                       {"priority", event.priority},
                       {"ip_bytes", event.ip_bytes},
                       {"stream", event.stream},

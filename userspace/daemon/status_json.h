@@ -10,6 +10,7 @@
 #include "maps/control.h"
 #include "maps/events.h"
 #include "userspace/core/model.h"
+#include "userspace/core/room_state.h"
 #include "userspace/daemon/snapshot.h"
 
 namespace edgeshed::daemon {
@@ -28,10 +29,17 @@ struct ServiceFigures {
 [[nodiscard]] boost::json::object status_json(const Snapshot& snapshot,
                                               const ServiceFigures& figures, std::uint64_t now_ns);
 
-/// One room: its shard, rung, why, since when, what releases it. `number` exists in the snapshot's
-/// model, or the answer is empty.
-[[nodiscard]] boost::json::object room_json(const Snapshot& snapshot, std::size_t number, bool open,
-                                            std::uint64_t now_ns);
+/// What the service thread knows of a room.
+struct RoomFacts {
+  bool open = false;  // a server has opened it
+  core::RoomState state;
+  std::uint32_t consumers_at_evict = 0;
+};
+
+/// One room: its rung and pressure, why, since when, what releases it. Empty if the snapshot's model
+/// has no such room.
+[[nodiscard]] boost::json::object room_json(const Snapshot& snapshot, std::uint16_t number,
+                                            const RoomFacts& facts, std::uint64_t now_ns);
 
 /// One sampled shed. Names are numbers here: the reader has the names.
 [[nodiscard]] boost::json::object event_json(const es_event& event);

@@ -82,6 +82,7 @@ void Ticker::sample(bool events_ready) {
   }
   rate_due_ = now_ns_ - rate_from_ns_ >= kNanosPerSecond;
   for (std::size_t i = 0; i < setup_->endpoints.size(); ++i) sample_endpoint(i);
+  sample_demand();
   if (rate_due_) rate_from_ns_ = now_ns_;
   if (events_ready && edges_.events != nullptr) edges_.events->consume(events_);
 }
@@ -117,6 +118,10 @@ void Ticker::apply(const ExemptCount& exempt) {
   setup_->exempt[exempt.endpoint - 1] = exempt.connections;
 }
 
+void Ticker::apply(const RoomWeight& weight) {
+  if (weight.room < setup_->room_weight.size()) setup_->room_weight[weight.room] = weight.weight;
+}
+
 void Ticker::apply(const SetupChange& change) {
   change.next->take_over(*setup_);
   setup_ = change.next;
@@ -132,7 +137,7 @@ void Ticker::sample_endpoint(std::size_t index) {
   // One cache line per CPU; the other lines of a row are for dumps.
   for (std::uint32_t cpu = 0; cpu < timing_.cpus; ++cpu) {
     const es_endpoint_counters& row =
-        edges_.endpoint_counters[std::size_t{cpu} * rows + index + 1];
+        edges_.counters.endpoints[std::size_t{cpu} * rows + index + 1];
     for (int d = 0; d < ES_DIRECTIONS; ++d) view.seen[d] += load_once(row.seen[d]);
   }
   if (!rate_due_) return;
@@ -145,6 +150,27 @@ void Ticker::sample_endpoint(std::size_t index) {
   setup_->rate_from[index] = view.seen;
 }
 
+void Ticker::sample_demand() {
+  // Rooms first: what the table decided.
+  for (ShardWork& work : setup_->shards) {
+    if (work.has_costs()) {
+      sample_rooms(edges_.counters, work.rooms, work.lane_tiers, work.arrivals);
+    }
+  }
+  // Then endpoints: what was decided by lane alone, shared among the shards of their rooms.
+  std::uint8_t endpoint = 0;
+  ClassDecided decided;
+  for (const EndpointShare& share : setup_->endpoint_shares) {
+    ShardWork& work = setup_->shards[share.shard];
+    if (share.endpoint != endpoint) {
+      endpoint = share.endpoint;
+      decided = daemon::sample_endpoint(edges_.counters, endpoint,
+                                        setup_->endpoint_arrivals[endpoint - 1]);
+    }
+    if (work.has_costs()) add_share(decided, share.share, work.arrivals);
+  }
+}
+
 void Ticker::detect() {
   for (std::size_t i = 0; i < setup_->shards.size(); ++i) detect_shard(i);
 }
@@ -155,21 +181,12 @@ void Ticker::detect_shard(std::size_t index) {
   core::ShardSignals& signals = work.signals;
   signals.frame_budget_ms = shard.frame_budget_ms;
   signals.room_capacity = shard.room_capacity;
-  // The cost of a packet is not measured yet: this signal stays out of the maximum.
-  signals.offered_cost_ratio = 0;
 
   // A server with a session speaks for itself; `edgeshed report` is for those without one.
-  if (work.boards.report != nullptr) {
-    const es_report_board& board = *work.boards.report;
-    work.board_reader.read(board, now_ns_, edges_.plan.control->geometry.rooms);
-    const session::ServerReport& last = work.board_reader.last();
-    signals.tick_p99_ms = last.tick_p99_ms;
-    signals.running_tick_age_ms = session::ReportReader::running_tick_age_ms(board, now_ns_);
-    signals.ring_occupancy = last.ring_occupancy;
-    signals.reported_at_ns = last.reported_ns;
-    signals.room_count = last.rooms == ES_SESSION_NONE ? 0 : last.rooms;
-    return;
-  }
+  if (work.boards.report != nullptr) read_board(index);
+  judge_demand(work);
+  signals.offered_cost_ratio = work.demand.offered_cost_ratio();
+  if (work.boards.report != nullptr) return;
   const ShardReport& report = work.told;
   signals.tick_p99_ms = report.tick_p99_ms;
   signals.running_tick_age_ms = report.running_tick_age_ms;
@@ -179,15 +196,64 @@ void Ticker::detect_shard(std::size_t index) {
   signals.room_count = report.rooms == kRoomsUnchanged ? 0 : report.rooms;
 }
 
+void Ticker::read_board(std::size_t index) {
+  ShardWork& work = setup_->shards[index];
+  const es_report_board& board = *work.boards.report;
+  const bool fresh =
+      work.board_reader.read(board, now_ns_, edges_.plan.control->geometry.rooms);
+  const session::ServerReport& last = work.board_reader.last();
+  core::ShardSignals& signals = work.signals;
+  signals.tick_p99_ms = last.tick_p99_ms;
+  signals.running_tick_age_ms = session::ReportReader::running_tick_age_ms(board, now_ns_);
+  signals.ring_occupancy = last.ring_occupancy;
+  signals.reported_at_ns = last.reported_ns;
+  signals.room_count = last.rooms == ES_SESSION_NONE ? 0 : last.rooms;
+  if (!fresh) return;
+  const core::ShardWork done{last.reported_ns, last.busy_ns, work.arrivals.passed};
+  core::observe_cost(work.cost, done, setup_->model.cost);
+}
+
+void Ticker::judge_demand(ShardWork& work) {
+  const core::CostConfig& config = setup_->model.cost;
+  core::step(work.rates, work.arrivals.arrived, now_ns_, config);
+  work.lane_costs = core::lane_costs(work.rates, work.cost, config);
+  work.demand = core::begin_demand(work.cost);
+  core::add_room(work.demand, work.rates, work.lane_tiers, work.cost, config);
+}
+
 void Ticker::climb() {
   for (std::size_t i = 0; i < setup_->shards.size(); ++i) {
     ShardWork& work = setup_->shards[i];
     const auto change = setup_->controller.step(work.state, work.signals, now_ns_);
-    setup_->states[i] = work.state;
+    keep_degree(i);
     if (!change) continue;
     const ShardChange entry{static_cast<std::uint32_t>(i), *change};
     if (!edges_.changes->try_push(entry)) ++changes_unlogged_;
   }
+}
+
+void Ticker::keep_degree(std::size_t index) {
+  ShardWork& work = setup_->shards[index];
+  core::ShardState& state = setup_->states[index];
+  state = work.state;
+  setup_->standard_level[index] = 0;
+  core::DegreeInput input;
+  input.demand = work.demand;
+  const double overdue_ms = work.signals.running_tick_age_ms - work.signals.frame_budget_ms;
+  input.backlog_ms = std::max(0.0, overdue_ms);
+  if (work.boards.report != nullptr && state.report != core::ReportState::fresh) {
+    input.signals_missing = 1;
+  }
+  const core::Degree target = core::target_degree(input, setup_->model.degree);
+  core::step(work.degree, target, setup_->model.control, setup_->model.degree, now_ns_);
+  // Without demand the rung's table acts as it is, and so does an operator's rung.
+  if (!work.demand.known || state.overridden) return;
+  const core::Degree& degree = work.degree.now;
+  state.effects = core::with_degree(state.effects, degree, work.lane_costs, work.lane_tiers);
+  double weights = 0;
+  for (const std::uint16_t room : work.rooms) weights += setup_->room_weight[room];
+  setup_->standard_level[index] = core::standard_level(
+      degree.keep_standard, core::standard_rate(work.rates, work.lane_tiers), weights);
 }
 
 void Ticker::allocate() {
@@ -198,7 +264,8 @@ void Ticker::allocate() {
   }
   timing_.now_jiffies = edges_.jiffies();
   timing_.tick = tick_count_;
-  const core::PlanExtras extras{host_mode_, setup_->exempt, setup_->server_thins};
+  const core::PlanExtras extras{host_mode_, setup_->exempt, setup_->server_thins,
+                                setup_->standard_level};
   core::fill_plan_rows(setup_->model, setup_->states, timing_, rows_.rooms, rows_, extras);
 }
 
@@ -219,7 +286,7 @@ void Ticker::publish() {
 void Ticker::publish_board(std::size_t index) {
   const ShardWork& work = setup_->shards[index];
   if (work.boards.plan == nullptr) return;
-  const core::ShardState& state = work.state;
+  const core::ShardState& state = setup_->states[index];
   for (const std::uint16_t room : work.rooms) {
     session::write_room(work.boards.plan->room[room], state.effects,
                         setup_->best_effort_lanes[room], state.rung,
@@ -243,8 +310,14 @@ void Ticker::report(const LoopFigures& figures) {
   if (snapshot.model != &setup_->model) snapshot.shape_for(setup_->model);
   for (std::size_t i = 0; i < setup_->shards.size(); ++i) {
     const ShardWork& work = setup_->shards[i];
-    snapshot.shards[i] = {work.state, work.signals, work.board_reader.accepted(),
-                          work.board_reader.refused(), work.board_reader.refusal()};
+    snapshot.shards[i] = {setup_->states[i],
+                          work.degree.now,
+                          work.demand,
+                          work.boards.report != nullptr,
+                          work.signals,
+                          work.board_reader.accepted(),
+                          work.board_reader.refused(),
+                          work.board_reader.refusal()};
   }
   std::copy(setup_->endpoints.begin(), setup_->endpoints.end(), snapshot.endpoints.begin());
   snapshot.events = events_;

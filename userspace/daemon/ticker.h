@@ -36,7 +36,7 @@ inline constexpr std::uint64_t kRejectsPerSecond = 5'000;
 /// table's on the service thread. The words are separate stores, so no writer undoes another's.
 struct TickerEdges {
   kernel::PlanMemory plan;
-  std::span<const es_endpoint_counters> endpoint_counters;  // cpu * geometry.endpoints + number
+  CounterMemory counters;
   std::function<std::uint64_t()> jiffies;
   EventRing* events = nullptr;  // may be null: no events
   CommandQueue* commands = nullptr;
@@ -79,8 +79,13 @@ class Ticker {
   void apply(const SessionChange& change);
   void apply(const ServerThins& thins);
   void apply(const ExemptCount& exempt);
+  void apply(const RoomWeight& weight);
   void apply(const SetupChange& change);
   void sample_endpoint(std::size_t index);
+  void sample_demand();
+  void read_board(std::size_t index);
+  void judge_demand(ShardWork& work);
+  void keep_degree(std::size_t index);
   void detect_shard(std::size_t index);
   void publish_board(std::size_t index);
 

@@ -50,6 +50,7 @@ class TickerTest : public testing::Test {
     rooms_.resize(2 * g.rooms);
     classes_.resize(2 * g.classes);
     counters_.resize(std::size_t{g.cpus} * g.endpoints);
+    room_counters_.resize(std::size_t{g.cpus} * g.rooms);
     buckets_.resize(g.buckets + 1);
     records_.resize(g.connections);
     records_in_.resize(g.connections);
@@ -63,7 +64,7 @@ class TickerTest : public testing::Test {
     box_ = std::make_unique<SnapshotBox>(Ticker::empty_snapshot(model_));
     TickerEdges edges;
     edges.plan = {control_.get(), endpoints_, rooms_, classes_};
-    edges.endpoint_counters = counters_;
+    edges.counters = {counters_, room_counters_, &control_->geometry};
     edges.jiffies = [this] { return now_ns_ / 4'000'000; };
     edges.commands = &commands_;
     edges.changes = &changes_;
@@ -112,6 +113,7 @@ class TickerTest : public testing::Test {
   std::vector<es_plan_room> rooms_;
   std::vector<es_plan_class> classes_;
   std::vector<es_endpoint_counters> counters_;
+  std::vector<es_room_counters> room_counters_;
   std::vector<es_bucket> buckets_;
   std::vector<es_connection> records_;
   std::vector<es_flow_state> records_in_;

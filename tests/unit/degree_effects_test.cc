@@ -1,0 +1,84 @@
+// How a degree meets the table of a rung.
+#include "userspace/core/degree_effects.h"
+
+#include <gtest/gtest.h>
+
+#include "userspace/core/model.h"
+
+namespace edgeshed::core {
+namespace {
+
+constexpr uint32_t kSnapshot = ES_LANE_snapshot - kFirstThinLane;
+constexpr uint32_t kVoice = ES_LANE_voice - kFirstThinLane;
+
+LaneCosts costs_of(double snapshot, double stream, double voice) {
+  LaneCosts costs = {};
+  costs[ES_LANE_snapshot] = snapshot;
+  costs[ES_LANE_stream] = stream;
+  costs[ES_LANE_voice] = voice;
+  return costs;
+}
+
+LadderEffects applied(uint8_t rung, double keep, const LaneCosts& costs) {
+  return with_degree(default_ladder_table()[rung], {1, keep}, costs, default_lane_tiers());
+}
+
+TEST(DegreeEffects, WhatFitsIsNotShedWhateverTheRung) {
+  const LadderEffects effects = applied(2, 1, costs_of(0.2, 0.1, 0.1));
+  for (const LaneEffect& lane : effects.lane) {
+    EXPECT_EQ(lane.keep[ES_IN], 1);
+    EXPECT_EQ(lane.keep[ES_OUT], 1);
+    EXPECT_EQ(lane.min_interval_ms, 0);
+  }
+  EXPECT_GT(effects.ce_share, 0) << "marks are the rung's";
+}
+
+TEST(DegreeEffects, TheRungIsTheFloor) {
+  // Rung 1 thins snapshots to a half, and nothing else, however little is to be kept.
+  const LadderEffects effects = applied(1, 0, costs_of(0.2, 0.1, 0.1));
+  EXPECT_EQ(effects.lane[kSnapshot].keep[ES_IN], 0.5);
+  EXPECT_EQ(effects.lane[kVoice].keep[ES_IN], 1);
+}
+
+TEST(DegreeEffects, LanesThatMayBeThinnedMakeUpForThoseThatMayNot) {
+  // .8 of 1.0 is to be kept; .5 may not be touched, so of the other .5 only .3.
+  const LadderEffects effects = applied(1, 0.8, costs_of(0.5, 0.25, 0.25));
+  EXPECT_NEAR(effects.lane[kSnapshot].keep[ES_IN], 0.6, 1e-9);
+}
+
+TEST(DegreeEffects, WhatIsPausedLeavesRoomForTheRest) {
+  // Voice is paused at rung 3: a half of the whole is all of the snapshots.
+  const LadderEffects effects = applied(3, 0.5, costs_of(0.5, 0, 0.5));
+  EXPECT_TRUE(effects.lane[kVoice].paused);
+  EXPECT_EQ(effects.lane[kSnapshot].keep[ES_IN], 1);
+}
+
+TEST(DegreeEffects, AtRungFiveTheDegreeIsWhatPasses) {
+  const LadderEffects effects = applied(5, 0.1, costs_of(1, 0, 0));
+  EXPECT_NEAR(effects.lane[kSnapshot].keep[ES_IN], 0.1, 1e-9);
+  EXPECT_EQ(effects.threshold[kTierStandard], 64);
+  EXPECT_TRUE(effects.refuse_joins);
+}
+
+TEST(DegreeEffects, StandardIsSharedByWeight) {
+  EXPECT_EQ(standard_level(1, 1000, 10), 0) << "no level while all is kept";
+  EXPECT_EQ(standard_level(0.5, 1000, 0), 0) << "nobody is known";
+  EXPECT_DOUBLE_EQ(standard_level(0.5, 1000, 10), 50);
+  RoomDemand rates;
+  rates.lane[ES_LANE_command].per_s = 70;
+  rates.lane[ES_LANE_event].per_s = 1000;
+  EXPECT_EQ(standard_rate(rates, default_lane_tiers()), 70);
+}
+
+TEST(DegreeEffects, CostsAreUnknownUntilTheyAreKnown) {
+  RoomDemand rates;
+  rates.lane[ES_LANE_snapshot].per_s = 1000;
+  CostState state;
+  EXPECT_EQ(lane_costs(rates, state, {})[ES_LANE_snapshot], 0);
+  state.known = true;
+  state.unit_us = 200;
+  EXPECT_DOUBLE_EQ(lane_costs(rates, state, {})[ES_LANE_snapshot], 0.2);
+}
+
+}  // namespace
+}  // namespace edgeshed::core

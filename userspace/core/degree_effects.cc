@@ -1,0 +1,78 @@
+// Degrees applied to lanes: see degree_effects.h.
+#include "userspace/core/degree_effects.h"
+
+#include <algorithm>
+
+#include "maps/plan.h"
+
+namespace edgeshed::core {
+namespace {
+
+bool is_best_effort(uint16_t lane_tiers, uint32_t lane) {
+  return es_lane_tier(lane_tiers, static_cast<uint8_t>(lane)) == ES_TIER_best_effort;
+}
+
+/// Nothing of a lane is shed by the floor.
+bool untouched(const LaneEffect& lane) {
+  return !lane.paused && lane.keep[ES_IN] >= 1 && lane.keep[ES_OUT] >= 1;
+}
+
+/// The share of the thinned lanes that brings best-effort as a whole to `keep`.
+double share_of_thinned(const LadderEffects& floor, double keep, const LaneCosts& costs,
+                        uint16_t lane_tiers) {
+  double all = 0;
+  double whole = 0;
+  double thinned = 0;
+  for (uint32_t lane = 0; lane < ES_LANES; ++lane) {
+    if (!is_best_effort(lane_tiers, lane)) continue;
+    all += costs[lane];
+    if (lane < kFirstThinLane || untouched(floor.lane[lane - kFirstThinLane])) {
+      whole += costs[lane];
+    } else if (!floor.lane[lane - kFirstThinLane].paused) {
+      thinned += costs[lane];
+    }
+  }
+  if (thinned <= 0) return keep;
+  return std::clamp((keep * all - whole) / thinned, 0.0, 1.0);
+}
+
+}  // namespace
+
+LaneCosts lane_costs(const RoomDemand& rates, const CostState& state, const CostConfig& config) {
+  LaneCosts costs = {};
+  if (!state.known) return costs;
+  for (uint32_t lane = 0; lane < ES_LANES; ++lane) {
+    costs[lane] = rates.lane[lane].per_s * lane_cost_us(config, lane) * state.unit_us *
+                  state.scale / 1e6;
+  }
+  return costs;
+}
+
+LadderEffects with_degree(const LadderEffects& floor, const Degree& degree, const LaneCosts& costs,
+                          uint16_t lane_tiers) {
+  LadderEffects effects = floor;
+  const double share = share_of_thinned(floor, degree.keep_best_effort, costs, lane_tiers);
+  for (LaneEffect& lane : effects.lane) {
+    if (lane.paused) continue;
+    for (double& keep : lane.keep) keep = std::max(keep, share);
+    lane.min_interval_ms *= 1 - degree.keep_best_effort;
+  }
+  return effects;
+}
+
+double standard_level(double keep, double standard_per_s, double weights) {
+  if (keep >= 1 || weights <= 0 || standard_per_s <= 0) return 0;
+  return std::max(keep * standard_per_s / weights, 0.1);
+}
+
+double standard_rate(const RoomDemand& rates, uint16_t lane_tiers) {
+  double per_s = 0;
+  for (uint32_t lane = 0; lane < ES_LANES; ++lane) {
+    if (es_lane_tier(lane_tiers, static_cast<uint8_t>(lane)) == ES_TIER_standard) {
+      per_s += rates.lane[lane].per_s;
+    }
+  }
+  return per_s;
+}
+
+}  // namespace edgeshed::core

@@ -1,0 +1,36 @@
+// From a degree to lanes: how much of what a rung may shed is shed. Pure.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "maps/lanes.h"
+#include "userspace/core/degree.h"
+#include "userspace/core/demand.h"
+#include "userspace/core/ladder_effects.h"
+
+namespace edgeshed::core {
+
+/// What arrives at a shard per lane, as shares of the time that its loop has.
+using LaneCosts = std::array<double, ES_LANES>;
+
+/// Costs of a shard's lanes from its rates. All 0 while costs are not known.
+LaneCosts lane_costs(const RoomDemand& rates, const CostState& state, const CostConfig& config);
+
+/// `floor`, the table's effects as they are ramped, with best-effort kept as far as the degree
+/// allows: the rung bounds what may be shed, the degree says how much of it.
+/// - A lane's keep is the larger of its floor and the share that makes best-effort as a whole come
+///   to degree.keep_best_effort, given what is paused and what the rung does not touch.
+/// - Minimum intervals are scaled by what is shed: nothing shed, no interval.
+/// - Pauses, thresholds, marks and joins are the rung's alone.
+LadderEffects with_degree(const LadderEffects& floor, const Degree& degree, const LaneCosts& costs,
+                          uint16_t lane_tiers);
+
+/// Tokens (packets) per second of a connection of weight 1 that keep `keep` of standard: what each
+/// would get if all sent alike. 0: no level (nothing is shed, or nobody is known).
+double standard_level(double keep, double standard_per_s, double weights);
+
+/// Standard messages per second of all lanes.
+double standard_rate(const RoomDemand& rates, uint16_t lane_tiers);
+
+}  // namespace edgeshed::core

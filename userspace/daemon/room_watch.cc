@@ -1,0 +1,63 @@
+#include "userspace/daemon/room_watch.h"
+
+#include <algorithm>
+
+namespace edgeshed::daemon {
+namespace {
+
+std::uint32_t load_once(const std::uint32_t& word) {
+  return __atomic_load_n(&word, __ATOMIC_RELAXED);
+}
+
+/// Bytes that count for the stage: those of evict only once they have stood for the dwell.
+std::uint64_t patient_bytes(WatchedPeer& peer, std::uint64_t bytes, std::uint64_t now_ns,
+                            const core::SlowConsumerConfig& config) {
+  if (bytes < config.evict_bytes) {
+    peer.evict_since_ns = 0;
+    return bytes;
+  }
+  if (peer.evict_since_ns == 0) peer.evict_since_ns = now_ns;
+  const double stood_s = static_cast<double>(now_ns - peer.evict_since_ns) / 1e9;
+  return stood_s >= kEvictDwellS ? bytes : config.evict_bytes - 1;
+}
+
+}  // namespace
+
+core::RoomConnection watch(WatchedPeer& peer, const es_board_connection& row, std::uint64_t now_ns,
+                           const core::Model& model) {
+  const std::uint64_t bytes =
+      patient_bytes(peer, load_once(row.buffered_bytes), now_ns, model.slow_consumer);
+  peer.stage = core::step(peer.stage, bytes, model.slow_consumer);
+  const std::uint32_t rejects = load_once(row.rejects[0]) + load_once(row.rejects[1]);
+  core::RoomConnection connection;
+  connection.ack_lag = core::ack_lag(load_once(row.latest_seq), load_once(row.acked_seq));
+  connection.consumer = peer.stage;
+  connection.rejects_per_s = core::step(peer.rejects, rejects, now_ns);
+  return connection;
+}
+
+void RoomWatch::begin() {
+  std::fill(observed_.begin(), observed_.end(), core::RoomObservation{});
+  std::fill(at_evict_.begin(), at_evict_.end(), 0);
+}
+
+void RoomWatch::add(std::uint16_t room, const core::RoomConnection& connection,
+                    const core::Model& model) {
+  observed_[room].add(connection, model.room_state);
+  if (connection.consumer == core::SlowConsumer::evict) ++at_evict_[room];
+}
+
+void RoomWatch::end(const core::Model& model,
+                    const std::function<void(std::uint16_t, const core::RoomState&)>& changed) {
+  for (std::size_t room = 0; room < observed_.size(); ++room) {
+    // Nobody there, and nobody there before: nothing to work out.
+    if (observed_[room].connections() == 0 && states_[room].connections == 0) continue;
+    const core::RoomPressure before = states_[room].pressure;
+    states_[room] = core::evaluate_room_state(observed_[room], model.room_state);
+    if (states_[room].pressure != before) {
+      changed(static_cast<std::uint16_t>(room), states_[room]);
+    }
+  }
+}
+
+}  // namespace edgeshed::daemon
