@@ -20,7 +20,31 @@ LaneCosts costs_of(double snapshot, double stream, double voice) {
 }
 
 LadderEffects applied(uint8_t rung, double keep, const LaneCosts& costs) {
-  return with_degree(default_ladder_table()[rung], {1, keep}, costs, default_lane_tiers());
+  return with_degree(default_ladder_table()[rung], {1, keep}, 0, costs, default_lane_tiers());
+}
+
+TEST(DegreeEffects, AnOverrunLoopIsBelievedMoreThanItsCosts) {
+  ShardSignals signals;
+  signals.frame_budget_ms = 20;
+  signals.tick_p99_ms = 20;
+  EXPECT_EQ(overrun(signals), 0);
+  signals.tick_p99_ms = 22.5;
+  EXPECT_NEAR(overrun(signals), 0.5, 1e-9);
+  signals.running_tick_age_ms = 40;
+  EXPECT_EQ(overrun(signals), 1);
+  signals.running_tick_age_ms = 0;
+  signals.ring_occupancy = 1;
+  EXPECT_EQ(overrun(signals), 1);
+
+  const LadderTable table = default_ladder_table();
+  const auto keep_at = [&](double part) {
+    return with_degree(table[1], {1, 1}, part, costs_of(1, 0, 0), default_lane_tiers())
+        .lane[kSnapshot]
+        .keep[ES_IN];
+  };
+  EXPECT_EQ(keep_at(0), 1);
+  EXPECT_EQ(keep_at(0.5), 0.75);
+  EXPECT_EQ(keep_at(1), 0.5) << "the table as it is";
 }
 
 TEST(DegreeEffects, WhatFitsIsNotShedWhateverTheRung) {

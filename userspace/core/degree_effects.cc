@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "maps/plan.h"
+#include "userspace/core/shard_ladder.h"
 
 namespace edgeshed::core {
 namespace {
@@ -48,14 +49,21 @@ LaneCosts lane_costs(const RoomDemand& rates, const CostState& state, const Cost
   return costs;
 }
 
-LadderEffects with_degree(const LadderEffects& floor, const Degree& degree, const LaneCosts& costs,
-                          uint16_t lane_tiers) {
+double overrun(const ShardSignals& signals) {
+  const double tick_ms = std::max(signals.tick_p99_ms, signals.running_tick_age_ms);
+  const double by_tick = (tick_ratio(tick_ms, signals.frame_budget_ms) - 1) / 0.25;
+  const double by_queue = (signals.ring_occupancy - 0.7) / 0.3;
+  return std::clamp(std::max(by_tick, by_queue), 0.0, 1.0);
+}
+
+LadderEffects with_degree(const LadderEffects& floor, const Degree& degree, double overrun,
+                          const LaneCosts& costs, uint16_t lane_tiers) {
   LadderEffects effects = floor;
   const double share = share_of_thinned(floor, degree.keep_best_effort, costs, lane_tiers);
   for (LaneEffect& lane : effects.lane) {
     if (lane.paused) continue;
-    for (double& keep : lane.keep) keep = std::max(keep, share);
-    lane.min_interval_ms *= 1 - degree.keep_best_effort;
+    for (double& keep : lane.keep) keep += std::max(0.0, share - keep) * (1 - overrun);
+    lane.min_interval_ms *= 1 - degree.keep_best_effort * (1 - overrun);
   }
   return effects;
 }

@@ -8,6 +8,7 @@
 #include "userspace/core/degree.h"
 #include "userspace/core/demand.h"
 #include "userspace/core/ladder_effects.h"
+#include "userspace/core/signals.h"
 
 namespace edgeshed::core {
 
@@ -17,14 +18,21 @@ using LaneCosts = std::array<double, ES_LANES>;
 /// Costs of a shard's lanes from its rates. All 0 while costs are not known.
 LaneCosts lane_costs(const RoomDemand& rates, const CostState& state, const CostConfig& config);
 
+/// How far the degree is not to be believed, 0 to 1: the loop itself, or its queue, says that it is
+/// overrun although what is offered should fit. 0 up to a tick as long as its budget (queue .7), 1
+/// from 1.25 times on (queue full): one rung of the ladder wide. The p99 is over a second, so after
+/// a step this holds the rung's table for as long.
+double overrun(const ShardSignals& signals);
+
 /// `floor`, the table's effects as they are ramped, with best-effort kept as far as the degree
 /// allows: the rung bounds what may be shed, the degree says how much of it.
 /// - A lane's keep is the larger of its floor and the share that makes best-effort as a whole come
 ///   to degree.keep_best_effort, given what is paused and what the rung does not touch.
+/// - By `overrun`, 0 to 1, it moves from there to its floor.
 /// - Minimum intervals are scaled by what is shed: nothing shed, no interval.
 /// - Pauses, thresholds, marks and joins are the rung's alone.
-LadderEffects with_degree(const LadderEffects& floor, const Degree& degree, const LaneCosts& costs,
-                          uint16_t lane_tiers);
+LadderEffects with_degree(const LadderEffects& floor, const Degree& degree, double overrun,
+                          const LaneCosts& costs, uint16_t lane_tiers);
 
 /// Tokens (packets) per second of a connection of weight 1 that keep `keep` of standard: what each
 /// would get if all sent alike. 0: no level (nothing is shed, or nobody is known).

@@ -114,6 +114,7 @@ class Daemon {
     edges.room_rows = maps_.geometry().rooms;
     edges.connections = &connections_;
     edges.commands = &sender_;
+    edges.snapshots = &snapshots_;
     edges.now_ns = monotonic_ns;
     return edges;
   }

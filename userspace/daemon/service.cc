@@ -203,7 +203,7 @@ void Service::upkeep() {
   }
   if (edges_.allowed->expire(edges_.now_ns())) edges_.connections->allow(*edges_.allowed);
   try {
-    edges_.sessions->upkeep(edges_.snapshots->latest());
+    edges_.sessions->upkeep();
     edges_.connections->take_weight_changes([this](std::uint16_t room, double weight) {
       edges_.commands->send(RoomWeight{room, weight});
     });

@@ -23,6 +23,9 @@ namespace {
 
 constexpr std::uint64_t kNanosPerSecond = 1'000'000'000;
 
+/// Rows that any session may ask for: a small table is no reason to refuse a library's default.
+constexpr std::size_t kRowsAlways = 4096;
+
 es_key key_of(const es_session_connect& peer, std::uint8_t endpoint) {
   es_key key{};
   std::memcpy(&key.addr_hi, peer.addr, sizeof(key.addr_hi));
@@ -73,7 +76,7 @@ std::uint8_t endpoint_for(const core::Model& model, std::string_view name, std::
 }  // namespace
 
 SessionDesk::SessionDesk(const SessionDeskEdges& edges)
-    : edges_(edges), watch_(edges.room_rows), shards_(edges.model->shards.size()) {
+    : edges_(edges), watch_(edges.room_rows) {
   edges_.connections->session_lives = [this](std::uint32_t id) { return lives(id); };
 }
 
@@ -101,8 +104,8 @@ std::variant<session::Grant, Refused> SessionDesk::open(SessionId id,
                    fmt::format("process {} has a session on shard \"{}\"", taken->second.who.pid,
                                hello.shard)};
   }
-  const std::size_t most = std::min<std::size_t>(edges_.connections->capacity(),
-                                                 ES_SESSION_ROWS_MAX);
+  const std::size_t most = std::clamp<std::size_t>(edges_.connections->capacity(), kRowsAlways,
+                                                   ES_SESSION_ROWS_MAX);
   if (hello.rows == 0 || hello.rows > most) {
     return Refused{Code::register_rows_over_limit,
                    fmt::format("{} peers; allowed: 1 to {} ([host] connections_max)", hello.rows,
@@ -145,7 +148,10 @@ std::variant<std::uint32_t, Refused> SessionDesk::room_open(SessionId id, std::s
   }
   const auto placed = placed_.find(room);
   if (placed != placed_.end() && placed->second.session == id) return std::uint32_t{room};
-  if (auto refused = judge_placement(room, players)) return *refused;
+  // A room that ran a moment ago goes on: its players are here already.
+  if (!is_orphaned(room)) {
+    if (auto refused = judge_placement(room, players)) return *refused;
+  }
   placed_[room] = {id, players};
   open.boards->plan()->room[room].open = 1;
   if (open.thins) edges_.commands->send(ServerThins{room, true});
@@ -156,6 +162,12 @@ void SessionDesk::release_room(Open& open, std::uint16_t room) {
   placed_.erase(room);
   open.boards->plan()->room[room].open = 0;
   if (open.thins) edges_.commands->send(ServerThins{room, false});
+}
+
+bool SessionDesk::is_orphaned(std::uint16_t room) const {
+  return std::any_of(orphans_.begin(), orphans_.end(), [room](const Orphans& one) {
+    return std::find(one.rooms.begin(), one.rooms.end(), room) != one.rooms.end();
+  });
 }
 
 void SessionDesk::room_close(SessionId id, std::uint32_t room) {
@@ -242,7 +254,8 @@ void SessionDesk::ended(SessionId id) {
     if (placed.session == id) rooms.push_back(room);
   }
   for (const std::uint16_t room : rooms) release_room(*open, room);
-  orphans_.push_back({id, edges_.now_ns() + kOrphanSeconds * kNanosPerSecond});
+  orphans_.push_back(
+      {id, edges_.now_ns() + kOrphanSeconds * kNanosPerSecond, std::move(rooms)});
   edges_.commands->send(SessionChange{open->shard, {}});
   retired_.push_back({std::move(open->boards), 0});
   sessions_.erase(id);
@@ -250,7 +263,7 @@ void SessionDesk::ended(SessionId id) {
 
 void SessionDesk::await_former() {
   orphans_.push_back(
-      {Connections::kFormerSession, edges_.now_ns() + kOrphanSeconds * kNanosPerSecond});
+      {Connections::kFormerSession, edges_.now_ns() + kOrphanSeconds * kNanosPerSecond, {}});
 }
 
 void SessionDesk::tell(Open& open, es_session_event event, Code code) {
@@ -270,7 +283,8 @@ void SessionDesk::rung_changed(const ShardChange& change) {
   }
 }
 
-void SessionDesk::upkeep(const Snapshot& snapshot) {
+void SessionDesk::upkeep() {
+  const Snapshot& snapshot = edges_.snapshots->latest();
   ticks_seen_ = snapshot.tick_count;
   const std::uint64_t now_ns = edges_.now_ns();
   std::erase_if(orphans_, [&](const Orphans& one) {
@@ -287,7 +301,6 @@ void SessionDesk::upkeep(const Snapshot& snapshot) {
   });
   watch_peers();
   if (snapshot.model != edges_.model) return;  // its numbers mean another configuration
-  shards_ = snapshot.shards;
   for (auto& [id, open] : sessions_) {
     const ShardView& view = snapshot.shards[open.shard];
     if (view.reports_refused == open.reports_refused || view.refusal == Code::count) continue;
@@ -325,7 +338,6 @@ void SessionDesk::use(const core::Model& next) {
     return !stays || !sessions_.contains(one.second.session);
   });
   edges_.model = &next;
-  shards_.assign(next.shards.size(), {});
 }
 
 std::optional<Refused> SessionDesk::judge_placement(std::uint16_t room,
@@ -348,10 +360,13 @@ std::optional<Refused> SessionDesk::judge_placement(std::uint16_t room,
     usage.critical_ratio += critical_ratio(model, placed.players);
   }
   host.connections = static_cast<std::uint32_t>(edges_.connections->size());
-  const ShardView& view = shards_[shard];
-  usage.closed = view.state.effects.refuse_joins;
-  if (view.state.report == core::ReportState::fresh) {
-    usage.tick_ratio = core::tick_ratio(view.signals.tick_p99_ms, view.signals.frame_budget_ms);
+  const Snapshot& snapshot = edges_.snapshots->latest();
+  if (snapshot.model == edges_.model) {
+    const ShardView& view = snapshot.shards[shard];
+    usage.closed = view.state.effects.refuse_joins;
+    if (view.state.report == core::ReportState::fresh) {
+      usage.tick_ratio = core::tick_ratio(view.signals.tick_p99_ms, view.signals.frame_budget_ms);
+    }
   }
   const core::PlacementBudget budget{model.placement, model.host.rooms_max,
                                      model.host.connections_max};

@@ -32,6 +32,7 @@ struct SessionDeskEdges {
   std::uint32_t room_rows = 0;  // of the maps
   Connections* connections = nullptr;
   CommandSender* commands = nullptr;
+  SnapshotBox* snapshots = nullptr;
   std::function<std::uint64_t()> now_ns;  // CLOCK_MONOTONIC
 };
 
@@ -64,8 +65,8 @@ class SessionDesk : public session::SessionHost {
   void rung_changed(const ShardChange& change);
 
   /// What is due: orphans whose time is up, boards that the tick thread has let go of, reports that
-  /// were refused. Call it every 100 ms or so with the newest snapshot.
-  void upkeep(const Snapshot& snapshot);
+  /// were refused. Call it every 100 ms or so.
+  void upkeep();
 
   /// A reload: `next` runs from now on. Sessions of shards that it lacks are told and forgotten.
   void use(const core::Model& next);
@@ -103,6 +104,7 @@ class SessionDesk : public session::SessionHost {
   struct Orphans {
     session::SessionId session = 0;
     std::uint64_t until_ns = 0;
+    std::vector<std::uint16_t> rooms;  // its server may open them again, whatever the load
   };
   struct Retired {
     std::unique_ptr<session::Boards> boards;
@@ -117,6 +119,7 @@ class SessionDesk : public session::SessionHost {
   void watch_peer(Open& open, std::uint32_t row, std::uint64_t now_ns);
   void tell_room(std::uint16_t room, const core::RoomState& state);
   void release_room(Open& open, std::uint16_t room);
+  [[nodiscard]] bool is_orphaned(std::uint16_t room) const;
 
   SessionDeskEdges edges_;
   std::map<session::SessionId, Open> sessions_;
@@ -126,7 +129,6 @@ class SessionDesk : public session::SessionHost {
   };
   std::map<std::uint16_t, Placed> placed_;  // rooms that servers have opened
   RoomWatch watch_;
-  std::vector<ShardView> shards_;  // as the newest snapshot saw them
   std::vector<Orphans> orphans_;
   std::vector<Retired> retired_;
   std::uint64_t ticks_seen_ = 0;

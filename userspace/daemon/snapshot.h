@@ -15,6 +15,7 @@
 #include "userspace/core/model.h"
 #include "userspace/core/shard_controller.h"
 #include "userspace/core/signals.h"
+#include "userspace/daemon/tick_figures.h"
 #include "userspace/daemon/triple_buffer.h"
 
 namespace edgeshed::daemon {
@@ -50,6 +51,8 @@ struct Snapshot {
   std::uint64_t ticks_skipped = 0;
   std::uint64_t late_max_ns = 0;      // latest wake-up of all ticks
   std::uint64_t duration_max_ns = 0;  // longest tick
+  Percentiles late;      // of the last PercentileWindow::kTicks ticks
+  Percentiles duration;
   std::uint64_t changes_unlogged = 0;
   std::uint32_t generation = 0;
   std::vector<ShardView> shards;        // index as in Model::shards

@@ -84,6 +84,8 @@ void TickThread::run(TickThreadOptions options) {
 
 void TickThread::loop(TickRing& ring) {
   LoopFigures figures;
+  PercentileWindow late;
+  PercentileWindow duration;
   std::uint64_t skipped_before = 0;  // under a former rate
   std::uint32_t tick_hz = ticker_.tick_hz();
   TickSchedule schedule(tick_hz, monotonic_ns());
@@ -94,10 +96,15 @@ void TickThread::loop(TickRing& ring) {
       return;
     }
     const std::uint64_t now_ns = monotonic_ns();
-    figures.late_max_ns = std::max(figures.late_max_ns, now_ns - std::min(now_ns, due_ns));
+    const std::uint64_t late_ns = now_ns - std::min(now_ns, due_ns);
+    figures.late_max_ns = std::max(figures.late_max_ns, late_ns);
+    late.add(late_ns);
+    figures.late = late.last();
     ticker_.tick(now_ns, ring.take_events_ready(), figures);
     const std::uint64_t end_ns = monotonic_ns();
     figures.duration_max_ns = std::max(figures.duration_max_ns, end_ns - now_ns);
+    duration.add(end_ns - now_ns);
+    figures.duration = duration.last();
     schedule.advance(end_ns);
     figures.ticks_skipped = skipped_before + schedule.skipped();
     if (ticker_.tick_hz() != tick_hz) {  // a reload

@@ -206,7 +206,8 @@ void Ticker::read_board(std::size_t index) {
   signals.tick_p99_ms = last.tick_p99_ms;
   signals.running_tick_age_ms = session::ReportReader::running_tick_age_ms(board, now_ns_);
   signals.ring_occupancy = last.ring_occupancy;
-  signals.reported_at_ns = last.reported_ns;
+  // A tick that runs is news by itself: a server that hangs in it reports nothing any more.
+  signals.reported_at_ns = signals.running_tick_age_ms > 0 ? now_ns_ : last.reported_ns;
   signals.room_count = last.rooms == ES_SESSION_NONE ? 0 : last.rooms;
   if (!fresh) return;
   const core::ShardWork done{last.reported_ns, last.busy_ns, work.arrivals.passed};
@@ -249,7 +250,10 @@ void Ticker::keep_degree(std::size_t index) {
   // Without demand the rung's table acts as it is, and so does an operator's rung.
   if (!work.demand.known || state.overridden) return;
   const core::Degree& degree = work.degree.now;
-  state.effects = core::with_degree(state.effects, degree, work.lane_costs, work.lane_tiers);
+  const bool fresh = state.report == core::ReportState::fresh;
+  const double overrun = fresh ? core::overrun(work.signals) : 0;
+  state.effects =
+      core::with_degree(state.effects, degree, overrun, work.lane_costs, work.lane_tiers);
   double weights = 0;
   for (const std::uint16_t room : work.rooms) weights += setup_->room_weight[room];
   setup_->standard_level[index] = core::standard_level(
@@ -305,6 +309,8 @@ void Ticker::report(const LoopFigures& figures) {
   snapshot.ticks_skipped = figures.ticks_skipped;
   snapshot.late_max_ns = figures.late_max_ns;
   snapshot.duration_max_ns = figures.duration_max_ns;
+  snapshot.late = figures.late;
+  snapshot.duration = figures.duration;
   snapshot.changes_unlogged = changes_unlogged_;
   snapshot.generation = writer_.generation();
   if (snapshot.model != &setup_->model) snapshot.shape_for(setup_->model);

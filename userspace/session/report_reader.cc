@@ -42,7 +42,11 @@ std::optional<core::Code> judge_report(const ServerReport& report, const ServerR
       report.tick_p99_ms > kTickMsMax) {
     return Code::report_not_a_number;
   }
-  if (report.tick_p99_ms < 0 || report.ring_occupancy < 0) return Code::report_negative;
+  // A counter with its top bit set is a negative number of somebody's.
+  if (report.tick_p99_ms < 0 || report.ring_occupancy < 0 || report.ticks >> 63 != 0 ||
+      report.busy_ns >> 63 != 0) {
+    return Code::report_negative;
+  }
   if (report.ring_occupancy > 1) return Code::report_ring_out_of_range;
   if (report.reported_ns > now_ns + kFutureSlackNs) return Code::report_time_in_future;
   if (report.number < last.number || report.reported_ns < last.reported_ns ||

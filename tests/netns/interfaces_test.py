@@ -1,0 +1,156 @@
+"""Several interfaces, both faces, and interfaces that go and come back. Usage: edgeshed edgeshedd."""
+
+import os
+import subprocess
+import sys
+import time
+import unittest
+
+from testbed import CLIENT_ADDRESS, DEV, SERVER_ADDRESS, Testbed, read, run, wait_for
+
+PORT = 7777
+CONFIG = """
+[host]
+connections_max = 64
+endpoints_max = 4
+rooms_max = 4
+mode = "enforce"
+[[shard]]
+name = "arena"
+frame_budget_ms = 20
+[[room]]
+name = "lobby"
+shard = "arena"
+[[endpoint]]
+name = "game"
+address = "any"
+port = 7777
+protocol = "dscp"
+rooms = ["lobby"]
+dscp = { 0 = "snapshot", 46 = "event" }
+"""
+SECOND = "es-two"
+SECOND_SERVER, SECOND_CLIENT = "10.99.2.1", "10.99.2.2"
+
+
+class InterfacesTest(unittest.TestCase):
+    def setUp(self):
+        self.bed = Testbed(EDGESHED, EDGESHEDD)
+        self.addCleanup(self.bed.close)
+        self.config = self.bed.write("edgeshed.toml", CONFIG)
+
+    def add_second(self):
+        run(["ip", "link", "add", SECOND, "netns", self.bed.server_ns, "type", "veth",
+             "peer", "name", "es-cli2", "netns", self.bed.client_ns])
+        for name, dev, address in ((self.bed.server_ns, SECOND, SECOND_SERVER),
+                                   (self.bed.client_ns, "es-cli2", SECOND_CLIENT)):
+            run(["ip", "-n", name, "addr", "add", address + "/24", "dev", dev])
+            run(["ip", "-n", name, "link", "set", dev, "up"])
+
+    def has_xdp(self, dev):
+        shown = subprocess.run(["ip", "-n", self.bed.server_ns, "link", "show", dev], text=True,
+                               capture_output=True, check=True).stdout
+        return "xdp" in shown
+
+    def counters(self, way="in"):
+        found = {}
+        for cell in self.bed.json("dump", "counters")["endpoints"][0][way]["cells"]:
+            key = cell["lane"], cell["verdict"]
+            found[key] = found.get(key, 0) + cell["packets"]
+        return found
+
+    def interface(self, dev):
+        """Its line in status; in the moment between the kernel and the daemon there is none."""
+        return next((one for one in self.bed.json("status")["interfaces"] if one["dev"] == dev),
+                    {"mode": None})
+
+    def test_two_interfaces_share_one_set_of_maps(self):
+        self.add_second()
+        self.bed.write("edgeshed.toml", CONFIG + "".join(
+            f'[[interface]]\ndev = "{dev}"\n' for dev in (DEV, SECOND)))
+        self.bed.edgeshed("attach", "--config", self.config)
+        self.bed.start_daemon(self.config)
+        self.bed.edgeshed("override", "--shard", "arena", "--rung", "5", "--for-s", "60")
+        time.sleep(0.1)
+        for server, client in ((SERVER_ADDRESS, CLIENT_ADDRESS), (SECOND_SERVER, SECOND_CLIENT)):
+            sender = self.bed.udp(self.bed.client_ns, client, 40000, 0)
+            critical = self.bed.udp(self.bed.client_ns, client, 40001, 46 << 2)
+            self.bed.edgeshed("connect", f"{client}:40001", "--endpoint", "game")
+            for _ in range(100):
+                sender.sendto(b"x" * 64, (server, PORT))
+                critical.sendto(b"x" * 64, (server, PORT))
+        time.sleep(0.1)
+        seen = self.counters()
+        self.assertEqual(seen[("snapshot", "drop")] + seen.get(("snapshot", "mark"), 0) +
+                         seen.get(("snapshot", "pass"), 0), 200, seen)
+        self.assertGreater(seen[("snapshot", "drop")], 180, seen)
+        self.assertEqual(seen[("event", "pass")], 200, seen)
+        self.bed.edgeshed("detach", "--dev", SECOND)
+        self.assertEqual((self.has_xdp(DEV), self.has_xdp(SECOND)), (True, False))
+        wait_for(lambda: self.interface(SECOND)["mode"] == "unprotected", "the alarm")
+        self.assertEqual(self.interface(DEV)["mode"], "native")
+        self.bed.edgeshed("detach")
+        self.assertFalse(self.has_xdp(DEV))
+
+    def test_one_bad_interface_attaches_none(self):
+        self.bed.write("edgeshed.toml", CONFIG + f'[[interface]]\ndev = "{DEV}"\n'
+                       '[[interface]]\ndev = "nowhere"\n')
+        refused = self.bed.edgeshed("attach", "--config", self.config, check=False)
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn("nowhere", refused.stderr)
+        self.assertFalse(self.has_xdp(DEV))
+        self.assertFalse(os.path.exists(self.bed.pin_dir))
+
+    def test_faces_servers_drops_replication_at_xdp(self):
+        """DEV is the host's side of a container's veth: the game server is at its other end."""
+        self.bed.edgeshed("attach", "--config", self.config, "--dev", DEV, "--faces", "servers")
+        self.bed.start_daemon(self.config)
+        server = self.bed.udp(self.bed.client_ns, CLIENT_ADDRESS, PORT, 0)
+        client = self.bed.udp(self.bed.server_ns, SERVER_ADDRESS, 40000, 0)
+        client.setblocking(False)
+        self.bed.edgeshed("connect", f"{SERVER_ADDRESS}:40000", "--endpoint", "game")
+        self.bed.edgeshed("override", "--shard", "arena", "--rung", "3", "--for-s", "60")
+        time.sleep(0.1)
+        for _ in range(400):
+            server.sendto(b"x" * 200, (SERVER_ADDRESS, 40000))
+            time.sleep(0.0005)
+        time.sleep(0.1)
+        received = 0
+        try:
+            while True:
+                client.recv(400)
+                received += 1
+        except BlockingIOError:
+            pass
+        out = self.counters("out")
+        self.assertGreater(out[("snapshot", "drop")], 200, out)
+        self.assertEqual(received, 400 - out[("snapshot", "drop")], out)
+        self.assertEqual(self.interface(DEV)["faces"], "servers")
+        self.bed.edgeshed("detach")
+
+    def test_gone_back_down_and_up(self):
+        self.bed.edgeshed("attach", "--config", self.config, "--dev", DEV)
+        daemon = self.bed.start_daemon(self.config)
+        for state in ("down", "up"):
+            run(["ip", "-n", self.bed.server_ns, "link", "set", DEV, state])
+        time.sleep(0.3)
+        self.assertTrue(self.has_xdp(DEV))
+        self.assertEqual(self.interface(DEV)["mode"], "native")
+
+        run(["ip", "-n", self.bed.server_ns, "link", "del", DEV])
+        wait_for(lambda: self.interface(DEV)["mode"] == "absent", "the alarm")
+        self.assertIn(f"{DEV}: absent", read(daemon.log_path))
+        run(["ip", "link", "add", DEV, "netns", self.bed.server_ns, "type", "veth",
+             "peer", "name", "es-cli", "netns", self.bed.client_ns])
+        wait_for(lambda: self.has_xdp(DEV), "it is attached again")
+        wait_for(lambda: self.interface(DEV)["mode"] == "native", "status says so")
+        self.assertIn("the packet path is on it again", read(daemon.log_path))
+        self.bed.edgeshed("detach")
+
+
+if __name__ == "__main__":
+    if os.geteuid() != 0:
+        print("skipped: needs root for namespaces and BPF")
+        sys.exit(77)
+    EDGESHED, EDGESHEDD = (os.path.abspath(path) for path in sys.argv[1:3])
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)
