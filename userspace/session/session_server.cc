@@ -22,6 +22,8 @@ namespace {
 constexpr std::size_t kMessageBytesMax = 512;  // of wire.h's structs, the largest has 264
 static_assert(sizeof(es_session_connect) < kMessageBytesMax);
 constexpr std::size_t kFdsMax = 2;
+/// Who connects and says nothing holds one of few places.
+constexpr int kHelloMs = 2000;
 
 /// One message without waiting. False: the peer does not read, or is gone.
 bool send_now(int socket, std::span<const std::byte> message, std::initializer_list<int> fds) {
@@ -56,6 +58,18 @@ class SessionServer::Peer : public std::enable_shared_from_this<Peer>, public Se
         who_(who),
         session_(id, who, server.host_, *this) {}
 
+  /// `refusal`: what the first message is answered with, before the session is over.
+  void start(std::optional<Refused> refusal) {
+    refusal_ = std::move(refusal);
+    pause_.expires_after(std::chrono::milliseconds(kHelloMs));
+    pause_.async_wait([weak = weak_from_this()](const error_code& error) {
+      const auto self = weak.lock();
+      if (!error && self && !self->greeted_) self->socket_.close();
+    });
+    receive();
+  }
+
+ private:
   void receive() {
     socket_.async_receive(asio::buffer(buffer_), flags_,
                           [self = shared_from_this()](const error_code& error, std::size_t bytes) {
@@ -68,8 +82,16 @@ class SessionServer::Peer : public std::enable_shared_from_this<Peer>, public Se
     return send_now(socket_.native_handle(), message, fds);
   }
 
- private:
   void received(std::size_t bytes) {
+    if (!greeted_) pause_.cancel();
+    greeted_ = true;
+    if (refusal_) {
+      es_session_welcome answer{};
+      answer.head = {ES_SESSION_welcome, static_cast<std::uint16_t>(sizeof(answer)), 0};
+      answer.refused = to_wire(*refusal_);
+      send(std::as_bytes(std::span(&answer, 1)), {});
+      return;
+    }
     const std::string over = session_.handle(std::as_bytes(std::span(buffer_).first(bytes)));
     if (!over.empty()) {
       ++server_.figures_.malformed;
@@ -110,6 +132,8 @@ class SessionServer::Peer : public std::enable_shared_from_this<Peer>, public Se
   asio::socket_base::message_flags flags_ = 0;
   std::chrono::steady_clock::time_point period_began_{};
   std::uint32_t in_period_ = 0;
+  std::optional<Refused> refusal_;
+  bool greeted_ = false;
   Session session_;  // last: it tells the host that it ended while the rest still stands
 };
 
@@ -129,22 +153,20 @@ bool SessionServer::may(std::uint32_t uid) const {
 }
 
 void SessionServer::accepted(SeqpacketSocket socket, PeerTicket ticket) {
-  const auto peer = peer_credentials(socket.native_handle());
-  if (!peer || !may(peer->uid)) {
+  const ucred peer = peer_credentials(socket.native_handle()).value_or(ucred{0, ~0u, ~0u});
+  std::optional<Refused> refusal;
+  if (may(peer.uid)) {
+    ++figures_.accepted;
+  } else {
     ++figures_.refused;
-    const Refused refused{core::Code::register_user_not_allowed,
-                          fmt::format("user {} may not open sessions; name it in [session] users",
-                                      peer ? peer->uid : ~0u)};
-    es_session_welcome answer{};
-    answer.head = {ES_SESSION_welcome, static_cast<std::uint16_t>(sizeof(answer)), 0};
-    answer.refused = to_wire(refused);
-    send_now(socket.native_handle(), std::as_bytes(std::span(&answer, 1)), {});
-    spdlog::warn("session refused: {}", refused.text);
-    return;
+    refusal = Refused{core::Code::register_user_not_allowed,
+                      fmt::format("user {} may not open sessions; name it in [session] users",
+                                  peer.uid)};
+    spdlog::warn("session refused: {}", refusal->text);
   }
-  ++figures_.accepted;
-  const ServerIdentity who{static_cast<std::uint32_t>(peer->pid), peer->uid};
-  std::make_shared<Peer>(*this, std::move(socket), std::move(ticket), next_id_++, who)->receive();
+  const ServerIdentity who{static_cast<std::uint32_t>(peer.pid), peer.uid};
+  std::make_shared<Peer>(*this, std::move(socket), std::move(ticket), next_id_++, who)
+      ->start(std::move(refusal));
 }
 
 }  // namespace edgeshed::session
