@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -257,10 +256,10 @@ class LifecycleTest(unittest.TestCase):
     def test_bad_messages_end_their_own_connection_only(self):
         self.attach()
         self.bed.start_daemon(self.config)
-        good = self.control_socket()
+        good = self.bed.control_socket()
         for message in (b"{", b"[]", b'{"command":"dance"}', b"x" * 70000,
                         b'{"command":"status","extra":1}', b"[" * 1000):
-            bad = self.control_socket()
+            bad = self.bed.control_socket()
             bad.send(message)
             self.assertIn(b'"ok":false', bad.recv(65536))
             self.assertEqual(bad.recv(65536), b"", message[:20])  # closed
@@ -275,14 +274,6 @@ class LifecycleTest(unittest.TestCase):
         daemon = self.bed.json("status")["daemon"]
         self.assertEqual((daemon["reports"], daemon["reports_refused"]), (0, 4))
         self.assertEqual(daemon["messages_malformed"], 5)  # the long one never reached the parser
-
-    def control_socket(self):
-        one = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.bed.sockets.append(one)
-        one.settimeout(5)
-        one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
-        one.connect(self.bed.socket_path)
-        return one
 
 
 if __name__ == "__main__":

@@ -104,6 +104,15 @@ class Testbed:
         daemon.send_signal(number)
         return daemon.wait(timeout=10)
 
+    def control_socket(self):
+        """A connection to the daemon's control socket."""
+        one = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.sockets.append(one)
+        one.settimeout(5)
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+        one.connect(self.socket_path)
+        return one
+
     # Traffic and files.
 
     def udp(self, namespace, address, port, tos=0):
