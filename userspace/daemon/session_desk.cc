@@ -23,6 +23,8 @@ namespace {
 
 constexpr std::uint64_t kNanosPerSecond = 1'000'000'000;
 
+/// Boards of sessions that are over, waiting for a tick: more is a server that flaps.
+constexpr std::size_t kRetiredMax = 64;
 /// Rows that any session may ask for: a small table is no reason to refuse a library's default.
 constexpr std::size_t kRowsAlways = 4096;
 
@@ -104,6 +106,9 @@ std::variant<session::Grant, Refused> SessionDesk::open(SessionId id,
                    fmt::format("process {} has a session on shard \"{}\"", taken->second.who.pid,
                                hello.shard)};
   }
+  if (retired_.size() >= kRetiredMax) {
+    return Refused{Code::register_shard_taken, "sessions come and go faster than they are put away"};
+  }
   const std::size_t most = std::clamp<std::size_t>(edges_.connections->capacity(), kRowsAlways,
                                                    ES_SESSION_ROWS_MAX);
   if (hello.rows == 0 || hello.rows > most) {
@@ -168,6 +173,10 @@ bool SessionDesk::is_orphaned(std::uint16_t room) const {
   return std::any_of(orphans_.begin(), orphans_.end(), [room](const Orphans& one) {
     return std::find(one.rooms.begin(), one.rooms.end(), room) != one.rooms.end();
   });
+}
+
+void SessionDesk::welcomed(SessionId id) {
+  if (Open* const open = find(id)) open->boards->close_descriptors();
 }
 
 void SessionDesk::room_close(SessionId id, std::uint32_t room) {

@@ -49,6 +49,7 @@ class SessionDesk : public session::SessionHost {
   std::variant<std::uint32_t, session::Refused> room_open(session::SessionId id,
                                                           std::string_view room,
                                                           std::uint32_t players) override;
+  void welcomed(session::SessionId id) override;
   void room_close(session::SessionId id, std::uint32_t room) override;
   std::optional<session::Refused> connect(session::SessionId id,
                                           const es_session_connect& peer) override;

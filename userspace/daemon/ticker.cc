@@ -282,6 +282,7 @@ void Ticker::publish() {
   plan.classes = std::span(rows_.classes).first(model.classes.size());
   plan.valid_until_jiffies = timing_.now_jiffies + dead_man_jiffies(timing_.tick_hz, timing_.hz);
   plan.rejects_per_cpu = static_cast<std::uint32_t>(core::allowance(kRejectsPerSecond, timing_));
+  plan.holes = true;
   writer_.publish(plan, now_ns_);
   for (std::size_t i = 0; i < setup_->shards.size(); ++i) publish_board(i);
   ++tick_count_;

@@ -42,15 +42,25 @@ void write_row(Row& row, const Row& content, std::uint32_t generation) {
 }
 
 template <typename Row>
-void write_copy(std::span<Row> both, std::span<const Row> rows, std::uint32_t generation) {
+void take_away(Row& row) {
+  // Absent already: no store, so the page stays clean.
+  if (row.generation != 0) store_release(row.generation, __u32{0});
+}
+
+template <typename Row>
+void write_copy(std::span<Row> both, std::span<const Row> rows, std::uint32_t generation,
+                bool holes) {
   const std::size_t per_copy = both.size() / 2;
   assert(rows.size() <= per_copy);
   const std::span<Row> copy = both.subspan((generation & 1) * per_copy, per_copy);
-  for (std::size_t i = 0; i < rows.size(); ++i) write_row(copy[i], sealed(rows[i]), generation);
-  for (std::size_t i = rows.size(); i < per_copy; ++i) {
-    // Absent already: no store, so the page stays clean.
-    if (copy[i].generation != 0) store_release(copy[i].generation, __u32{0});
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (holes && rows[i].generation == 0) {
+      take_away(copy[i]);
+    } else {
+      write_row(copy[i], sealed(rows[i]), generation);
+    }
   }
+  for (std::size_t i = rows.size(); i < per_copy; ++i) take_away(copy[i]);
 }
 
 template <typename Row>
@@ -69,9 +79,9 @@ PlanWriter::PlanWriter(const PlanMemory& memory)
 
 std::uint32_t PlanWriter::publish(const Plan& plan, std::uint64_t now_ns) {
   const std::uint32_t generation = next_generation(generation_);
-  write_copy(memory_.endpoints, plan.endpoints, generation);
-  write_copy(memory_.rooms, plan.rooms, generation);
-  write_copy(memory_.classes, plan.classes, generation);
+  write_copy(memory_.endpoints, plan.endpoints, generation, plan.holes);
+  write_copy(memory_.rooms, plan.rooms, generation, plan.holes);
+  write_copy(memory_.classes, plan.classes, generation, plan.holes);
   es_control& control = *memory_.control;
   // Before the flip: the new plan must never be seen with the old one's expiry.
   store_release(control.rejects_per_cpu, plan.rejects_per_cpu);

@@ -19,6 +19,8 @@ struct Plan {
   std::span<const es_plan_class> classes;
   std::uint64_t valid_until_jiffies = 0;  ///< the dead-man switch
   std::uint32_t rejects_per_cpu = 0;
+  /// Rows whose own `generation` is 0 are holes, and published as absent too.
+  bool holes = false;
 };
 
 /// The memory that plans go to: both copies of every row, copy 0 first.

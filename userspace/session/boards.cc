@@ -61,6 +61,11 @@ Boards::Boards(std::uint32_t rows, std::uint32_t rooms)
   plan_->rooms = rooms;
 }
 
+void Boards::close_descriptors() {
+  report_fd_ = kernel::Fd();
+  plan_fd_ = kernel::Fd();
+}
+
 Boards::~Boards() {
   munmap(report_, report_bytes_);
   munmap(plan_, plan_bytes_);

@@ -27,6 +27,8 @@ class Boards {
   [[nodiscard]] int report_fd() const { return report_fd_.get(); }
   [[nodiscard]] int plan_fd() const { return plan_fd_.get(); }
   [[nodiscard]] std::uint32_t rows() const { return rows_; }
+  /// Once the server has its own: a mapping needs no descriptor.
+  void close_descriptors();
 
  private:
   std::uint32_t rows_;

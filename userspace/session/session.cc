@@ -124,9 +124,9 @@ std::string Session::hello(const es_session_hello& message) {
   answer.rows = grant.rows;
   answer.room_rows = grant.room_rows;
   answer.frame_budget_ms = grant.frame_budget_ms;
-  return output_.send(bytes_of(answer), {grant.report_fd, grant.plan_fd})
-             ? std::string()
-             : "the server does not take its boards";
+  const bool sent = output_.send(bytes_of(answer), {grant.report_fd, grant.plan_fd});
+  host_.welcomed(id_);
+  return sent ? std::string() : "the server does not take its boards";
 }
 
 std::string Session::room_open(const es_session_room_open& message) {

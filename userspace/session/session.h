@@ -58,6 +58,8 @@ class SessionHost {
   /// The room's row on the plan board, or why not.
   virtual std::variant<std::uint32_t, Refused> room_open(SessionId id, std::string_view room,
                                                          std::uint32_t players) = 0;
+  /// The server has been sent its descriptors.
+  virtual void welcomed(SessionId id) = 0;
   virtual void room_close(SessionId id, std::uint32_t room) = 0;
   virtual std::optional<Refused> connect(SessionId id, const es_session_connect& peer) = 0;
   virtual void disconnect(SessionId id, std::uint32_t row) = 0;

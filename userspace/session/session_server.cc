@@ -11,6 +11,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <cstring>
+#include <exception>
 #include <utility>
 
 namespace edgeshed::session {
@@ -92,7 +93,7 @@ class SessionServer::Peer : public std::enable_shared_from_this<Peer>, public Se
       send(std::as_bytes(std::span(&answer, 1)), {});
       return;
     }
-    const std::string over = session_.handle(std::as_bytes(std::span(buffer_).first(bytes)));
+    const std::string over = act(std::as_bytes(std::span(buffer_).first(bytes)));
     if (!over.empty()) {
       ++server_.figures_.malformed;
       spdlog::warn("session of process {} (user {}) ended: {}", who_.pid, who_.uid, over);
@@ -102,6 +103,15 @@ class SessionServer::Peer : public std::enable_shared_from_this<Peer>, public Se
       receive();
     } else {
       rest();
+    }
+  }
+
+  /// Nothing that a server brings about may end the daemon.
+  std::string act(std::span<const std::byte> message) {
+    try {
+      return session_.handle(message);
+    } catch (const std::exception& error) {
+      return error.what();
     }
   }
 

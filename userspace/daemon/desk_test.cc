@@ -1,0 +1,266 @@
+// Sessions without sockets: what a server may touch, what it hears, what it leaves behind.
+#include "userspace/daemon/session_desk.h"
+
+#include <gtest/gtest.h>
+#include <spdlog/spdlog.h>
+
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "userspace/daemon/daemon_world.h"
+#include "userspace/session/session.h"
+
+namespace edgeshed::daemon {
+namespace {
+
+constexpr char kConfig[] = R"(
+[host]
+connections_max = 8
+endpoints_max = 4
+rooms_max = 4
+classes_max = 4
+[[shard]]
+name = "arena"
+[[shard]]
+name = "other"
+[[room]]
+name = "lobby"
+shard = "arena"
+[[room]]
+name = "attic"
+shard = "other"
+[[class]]
+name = "player"
+[[endpoint]]
+name = "game"
+address = "any"
+port = 7777
+protocol = "opaque"
+rooms = ["lobby", "attic"]
+)";
+
+/// Keeps what a session was sent.
+class Sent : public session::SessionOutput {
+ public:
+  bool send(std::span<const std::byte> message, std::initializer_list<int>) override {
+    std::string bytes(message.size(), 0);
+    std::memcpy(bytes.data(), message.data(), message.size());
+    messages.push_back(bytes);
+    return true;
+  }
+
+  template <typename Message>
+  Message last() const {
+    Message message{};
+    if (!messages.empty() && messages.back().size() == sizeof(message)) {
+      std::memcpy(&message, messages.back().data(), sizeof(message));
+    }
+    return message;
+  }
+  std::vector<std::string> messages;
+};
+
+template <typename Message>
+std::string bytes_of(Message message, es_session_type type) {
+  message.head = {static_cast<std::uint16_t>(type), sizeof(Message), 1};
+  return {reinterpret_cast<const char*>(&message), sizeof(message)};
+}
+
+class DeskTest : public testing::Test, public DaemonWorld {
+ protected:
+  DeskTest() : DaemonWorld(kConfig) {
+    spdlog::set_level(spdlog::level::off);
+    tick();
+  }
+  ~DeskTest() override { spdlog::set_level(spdlog::level::info); }
+
+  struct Server {
+    Server(DeskTest& test, session::SessionId id) : session(id, {}, *test.sessions_, sent) {}
+    std::string say(const std::string& bytes) {
+      return session.handle(std::as_bytes(std::span(bytes)));
+    }
+    std::string hello(const char* shard, std::uint32_t rows = 4) {
+      es_session_hello message{};
+      message.magic = ES_SESSION_MAGIC;
+      message.version = ES_SESSION_VERSION;
+      message.rows = rows;
+      std::strncpy(message.shard, shard, sizeof(message.shard) - 1);
+      return say(bytes_of(message, ES_SESSION_hello));
+    }
+    std::uint32_t open(const char* room) {
+      es_session_room_open message{};
+      std::strncpy(message.room, room, sizeof(message.room) - 1);
+      say(bytes_of(message, ES_SESSION_room_open));
+      return sent.last<es_session_room_opened>().room;
+    }
+    void connect(std::uint32_t row, std::uint32_t room, std::uint8_t host, float weight = 1) {
+      es_session_connect message{};
+      message.row = row;
+      message.room = room;
+      message.addr[10] = message.addr[11] = 0xff;
+      message.addr[12] = 10;
+      message.addr[15] = host;
+      message.port = 4000;
+      message.weight = weight;
+      message.priority = 128;
+      say(bytes_of(message, ES_SESSION_connect));
+    }
+    Sent sent;
+    session::Session session;
+  };
+
+  std::string refusal(const Server& server) {
+    return server.sent.last<es_session_event>().code.name;
+  }
+};
+
+TEST_F(DeskTest, ARegisteredPeerIsAConnection) {
+  Server server(*this, 2);
+  EXPECT_EQ(server.hello("arena"), "");
+  EXPECT_EQ(server.sent.last<es_session_welcome>().rows, 4u);
+  const std::uint32_t room = server.open("lobby");
+  EXPECT_EQ(room, 0u);
+  server.connect(0, room, 1);
+  server.connect(0, room, 1);  // idempotent
+  EXPECT_EQ(connections_->size(), 1u);
+  server.connect(0, room, 2);  // the row is somebody else's now
+  EXPECT_EQ(connections_->size(), 1u);
+  EXPECT_EQ(server.sent.messages.size(), 2u) << "welcome and room_opened: nothing was refused";
+}
+
+TEST_F(DeskTest, AServerTouchesOnlyItsShard) {
+  Server server(*this, 2);
+  Server other(*this, 3);
+  server.hello("arena");
+  other.hello("other");
+  EXPECT_EQ(server.open("attic"), ES_SESSION_NONE);
+  const std::uint32_t attic = other.open("attic");
+  server.connect(0, attic, 1);
+  EXPECT_EQ(refusal(server), "register_room_unknown");
+  server.connect(9, server.open("lobby"), 1);
+  EXPECT_EQ(refusal(server), "register_rows_over_limit");
+  server.connect(0, 0, 1);
+  other.connect(0, attic, 1);
+  EXPECT_EQ(refusal(other), "register_other_session");
+  EXPECT_EQ(connections_->size(), 1u);
+}
+
+TEST_F(DeskTest, OneServerPerShard) {
+  Server server(*this, 2);
+  server.hello("arena");
+  Server second(*this, 3);
+  EXPECT_NE(second.hello("arena"), "");
+  EXPECT_STREQ(second.sent.last<es_session_welcome>().refused.name, "register_shard_taken");
+  EXPECT_NE(second.hello("nowhere"), "");
+  EXPECT_STREQ(second.sent.last<es_session_welcome>().refused.name, "register_shard_unknown");
+  EXPECT_NE(second.hello("other", 0), "");
+}
+
+TEST_F(DeskTest, AFullTableIsSaid) {
+  Server server(*this, 2);
+  server.hello("arena", 16);
+  const std::uint32_t room = server.open("lobby");
+  for (std::uint8_t i = 0; i < 9; ++i) server.connect(i, room, i);
+  EXPECT_EQ(refusal(server), "register_table_full");
+  EXPECT_EQ(connections_->size(), 8u);
+}
+
+TEST_F(DeskTest, WhatADeadServerLeavesGoesAfterTenSeconds) {
+  {
+    Server server(*this, 2);
+    server.hello("arena");
+    server.connect(0, server.open("lobby"), 1);
+    server.connect(1, 0, 2);
+  }
+  EXPECT_TRUE(sessions_->to_json().empty());
+  now_ns_ += 5'000'000'000;
+  tick();
+  service_->upkeep();
+  EXPECT_EQ(connections_->size(), 2u);
+  Server back(*this, 3);
+  back.hello("arena");
+  back.connect(0, back.open("lobby"), 2);
+  now_ns_ += 5'100'000'000;
+  service_->upkeep();
+  EXPECT_EQ(connections_->size(), 1u) << "the one that was named again";
+}
+
+TEST_F(DeskTest, ImpossibleWeightsCountAsOne) {
+  Server server(*this, 2);
+  server.hello("arena", 8);
+  const std::uint32_t room = server.open("lobby");
+  std::uint8_t row = 0;
+  for (const float weight : {0.0F, -1.0F, std::nanf(""), 1.0F}) {
+    server.connect(row, room, row);
+    ++row;
+    (void)weight;
+  }
+  service_->upkeep();
+  tick();
+  EXPECT_EQ(setup_->room_weight[room], 4);
+}
+
+TEST_F(DeskTest, AReloadThatTakesAShardEndsItsSession) {
+  Server server(*this, 2);
+  server.hello("other");
+  server.connect(0, server.open("attic"), 1);
+  core::Model next = config::parse(
+      "[host]\nconnections_max = 8\n[[shard]]\nname = \"arena\"\n[[room]]\nname = \"lobby\"\n"
+      "shard = \"arena\"\n",
+      "next.toml");
+  sessions_->use(next);
+  EXPECT_EQ(refusal(server), "register_shard_unknown");
+  EXPECT_EQ(connections_->size(), 0u);
+  // It goes on talking, and is answered.
+  EXPECT_EQ(server.open("attic"), ES_SESSION_NONE);
+  server.connect(0, 1, 1);
+  EXPECT_EQ(refusal(server), "register_shard_unknown");
+  server.say(bytes_of(es_session_disconnect{}, ES_SESSION_disconnect));
+  server.say(bytes_of(es_session_room_close{}, ES_SESSION_room_close));
+}
+
+TEST_F(DeskTest, AServerThatFlapsIsPutOff) {
+  std::string last;
+  for (session::SessionId id = 2; id < 500; ++id) {
+    Server server(*this, id);
+    last = server.hello("arena");
+  }
+  EXPECT_NE(last.find("come and go"), std::string::npos) << last;
+  service_->upkeep();
+  tick(3);
+  service_->upkeep();
+  Server server(*this, 1000);
+  EXPECT_EQ(server.hello("arena"), "");
+}
+
+TEST_F(DeskTest, RandomBytesEndTheirSessionAndNothingElse) {
+  std::mt19937 random(7);
+  Server steady(*this, 2);
+  steady.hello("arena");
+  steady.connect(0, steady.open("lobby"), 1);
+  for (int round = 0; round < 20'000; ++round) {
+    Server server(*this, static_cast<session::SessionId>(3 + round));
+    if (round % 2 == 0) server.hello("other");
+    std::string bytes(random() % 300, 0);
+    for (char& byte : bytes) byte = static_cast<char>(random());
+    if (bytes.size() >= 4 && round % 3 == 0) {
+      bytes[0] = static_cast<char>(random() % 9);
+      bytes[1] = 0;
+      const auto size = static_cast<std::uint16_t>(bytes.size());
+      std::memcpy(bytes.data() + 2, &size, sizeof(size));
+    }
+    (void)server.say(bytes);
+    if (round % 16 == 0) {
+      tick(2);
+      service_->upkeep();
+    }
+  }
+  EXPECT_EQ(connections_->size(), 1u);
+  steady.connect(1, 0, 2);
+  EXPECT_EQ(connections_->size(), 2u);
+}
+
+}  // namespace
+}  // namespace edgeshed::daemon
