@@ -44,7 +44,7 @@ struct es_control {
   __u32 daemon_pid;
   __u32 reserved_heartbeat[10];
 
-  /* Line three: written once, by whoever made the maps. */
+  /* Line three: written by whoever made the maps; default_enforce by every attach that says so. */
   __u32 magic;
   __u32 schema_version;
   struct es_geometry geometry;

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/bench/lateness_rows.h"
 #include "tests/bench/packet_rows.h"
 #include "tests/bench/report.h"
 #include "tests/bench/tick_rows.h"
@@ -23,6 +24,7 @@ std::vector<Row> measure(const edgeshed::bench::RunOptions& options) {
   std::vector<Row> rows = edgeshed::bench::packet_rows(options);
   for (Row& row : edgeshed::bench::two_cpu_rows(options)) rows.push_back(std::move(row));
   for (Row& row : edgeshed::bench::tick_rows(options)) rows.push_back(std::move(row));
+  for (Row& row : edgeshed::bench::lateness_rows(options)) rows.push_back(std::move(row));
   return rows;
 }
 

@@ -89,8 +89,8 @@ TEST(PlanWriter, HolesArePublishedAsAbsent) {
   rooms[1].generation = 1;
   for (int i = 0; i < 2; ++i) writer.publish({.endpoints = {}, .rooms = rooms, .classes = {}}, 0);
   rooms[0].generation = 0;
-  const std::uint32_t generation = writer.publish(
-      {.endpoints = {}, .rooms = rooms, .classes = {}, .holes = true}, 0);
+  const std::uint32_t generation =
+      writer.publish({.endpoints = {}, .rooms = rooms, .classes = {}, .holes = true}, 0);
   const auto live = maps.memory().rooms.subspan((generation & 1) * maps.memory().rooms.size() / 2);
   EXPECT_EQ(live[0].generation, 0u);
   EXPECT_EQ(live[1].generation, generation);

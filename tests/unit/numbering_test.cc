@@ -19,8 +19,9 @@ std::string file_of(const std::vector<std::string>& names) {
       "[host]\nrooms_max = 4\nendpoints_max = 4\nclasses_max = 4\n[[shard]]\nname = \"s\"\n";
   for (const auto& name : names) {
     text += "[[room]]\nname = \"" + name + "\"\nshard = \"s\"\n[[class]]\nname = \"c-" + name +
-            "\"\n[[endpoint]]\nname = \"e-" + name + "\"\naddress = \"any\"\nport = " +
-            std::to_string(7000 + name[0]) + "\nprotocol = \"opaque\"\nrooms = [\"" + name +
+            "\"\n[[endpoint]]\nname = \"e-" + name +
+            "\"\naddress = \"any\"\nport = " + std::to_string(7000 + name[0]) +
+            "\nprotocol = \"opaque\"\nrooms = [\"" + name +
             "\"]\n[[connection]]\nremote = \"10.0.0.1:7\"\nendpoint = \"e-" + name +
             "\"\nclass = \"c-" + name + "\"\n";
   }

@@ -34,7 +34,8 @@ int run_allow(const AllowOptions& options, const Globals& globals) {
   }
   Table table({"ALLOWED", "FOR ANOTHER S"});
   for (const auto& one : reply.answer.at("allowed").as_array()) {
-    table.add({std::string(one.at("address").as_string()), json::serialize(one.at("seconds_left"))});
+    table.add(
+        {std::string(one.at("address").as_string()), json::serialize(one.at("seconds_left"))});
   }
   table.print("nobody is allowed by hand");
   return kExitOk;
@@ -48,7 +49,8 @@ void add_allow(CLI::App& app, Context& context) {
       app, "allow", "Never shed the connections of an address, for a while",
       "  edgeshed allow 203.0.113.7 --for 1h\n  edgeshed allow 203.0.113.7 --end\n"
       "It is about connections: those of the configuration, of sessions and of edgeshed connect,\n"
-      "present and to come. It survives a restart of the daemon, not a reboot. While it lasts, the\n"
+      "present and to come. It survives a restart of the daemon, not a reboot. While it lasts, "
+      "the\n"
       "endpoints of these connections decide every packet by the table.\n");
   command->add_option("address", options->address, "IPv4 or IPv6, without a port")->required();
   CLI::Option* duration =

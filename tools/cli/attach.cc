@@ -39,8 +39,7 @@ void check_pins_fit(const core::Model& model, const es_geometry& have) {
 }
 
 /// Pins that were there stay, and so do their counters and connections. True: made anew.
-bool ensure_pins(const AttachPlan& command, const core::Model& model,
-                 const std::string& pin_dir) {
+bool ensure_pins(const AttachPlan& command, const core::Model& model, const std::string& pin_dir) {
   if (kernel::pins_exist(pin_dir)) {
     const auto maps = kernel::MapSet::from_pins(pin_dir, kernel::Access::kReadWrite);
     check_pins_fit(model, maps.geometry());

@@ -40,8 +40,8 @@ void add_dump(CLI::App& app, Context& context) {
       "Events: with a daemon its last 64; without one they are taken out of the ring.\n");
   command->add_option("kind", options->kind, "What")
       ->required()
-      ->check(CLI::IsMember({"endpoints", "rooms", "connections", "plan", "counters", "events",
-                              "streams"}));
+      ->check(CLI::IsMember(
+          {"endpoints", "rooms", "connections", "plan", "counters", "events", "streams"}));
   command->add_option("--config", options->config, "Where names come from while no daemon runs");
   command->add_flag("--json", options->json, "Print JSON");
   command->callback([options, &context] {

@@ -63,8 +63,8 @@ Names ask_names(const std::string& socket) {
 
 Names names_of_config(const core::Model& model, const kernel::MapSet& maps) {
   const unsigned copy = __atomic_load_n(&maps.control().generation, __ATOMIC_ACQUIRE) & 1;
-  const core::Numbering live = core::numbering_of(
-      maps.plan_endpoints(copy), maps.plan_rooms(copy), maps.plan_classes(copy));
+  const core::Numbering live =
+      core::numbering_of(maps.plan_endpoints(copy), maps.plan_rooms(copy), maps.plan_classes(copy));
   Names names;
   names.endpoints = named(live.endpoints, model.endpoints);
   names.rooms = named(live.rooms, model.rooms);

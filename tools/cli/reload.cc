@@ -37,11 +37,11 @@ int run_reload(bool as_json, const Globals& globals) {
 
 void add_reload(CLI::App& app, Context& context) {
   auto as_json = std::make_shared<bool>(false);
-  CLI::App* command =
-      add_command(app, "reload", "Apply the daemon's configuration file anew, whole or not at all",
-                  "  edgeshed check /etc/edgeshed/edgeshed.toml && edgeshed reload\n"
-                  "Names keep their numbers, and connections their debts. Capacities ([host] ..._max)\n"
-                  "belong to the attached maps: to raise one, detach and attach.\n");
+  CLI::App* command = add_command(
+      app, "reload", "Apply the daemon's configuration file anew, whole or not at all",
+      "  edgeshed check /etc/edgeshed/edgeshed.toml && edgeshed reload\n"
+      "Names keep their numbers, and connections their debts. Capacities ([host] ..._max)\n"
+      "belong to the attached maps: to raise one, detach and attach.\n");
   command->add_flag("--json", *as_json, "Print JSON");
   command->callback([as_json, &context] {
     context.run = [as_json, &context] { return run_reload(*as_json, context.globals); };

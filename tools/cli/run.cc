@@ -34,7 +34,7 @@ std::string daemon_path() {
 int run_daemon(const AttachPlan& plan, bool fifo, const Globals& globals) {
   attach_all(plan, globals);
   std::fflush(stdout);
-  std::vector<std::string> words = {daemon_path(), "--config", plan.config,   "--pin-dir",
+  std::vector<std::string> words = {daemon_path(),   "--config", plan.config,   "--pin-dir",
                                     globals.pin_dir, "--socket", globals.socket};
   if (fifo) words.emplace_back("--fifo");
   std::vector<char*> arguments;
@@ -54,12 +54,12 @@ void add_run(CLI::App& app, Context& context) {
     bool fifo = false;
   };
   auto options = std::make_shared<Options>();
-  CLI::App* command =
-      add_command(app, "run", "Attach, and run the daemon in the foreground",
-                  "  edgeshed run --config /etc/edgeshed/edgeshed.toml\n"
-                  "  edgeshed run --config game.toml --dev eth0 --enforce\n"
-                  "Ctrl-C stops the daemon and leaves everything attached; edgeshed detach takes it "
-                  "off.\n");
+  CLI::App* command = add_command(
+      app, "run", "Attach, and run the daemon in the foreground",
+      "  edgeshed run --config /etc/edgeshed/edgeshed.toml\n"
+      "  edgeshed run --config game.toml --dev eth0 --enforce\n"
+      "Ctrl-C stops the daemon and leaves everything attached; edgeshed detach takes it "
+      "off.\n");
   add_attach_options(*command, options->plan);
   command->add_flag("--fifo", options->fifo, "Run the tick thread SCHED_FIFO");
   command->callback([options, &context] {

@@ -10,7 +10,7 @@ int main(void) {
   socklen_t size = sizeof(from);
   int peer[64], players = 0, udp = socket(AF_INET, SOCK_DGRAM, 0);
   edgeshed_session* session = edgeshed_open(&(edgeshed_options){.shard = "main"});
-  int room = session ? edgeshed_room_open(session, "match", 64) : -1;
+  int room = session ? edgeshed_room_open(session, "arena", 64) : -1;
   if (room < 0 || bind(udp, (struct sockaddr*)&from, size) != 0) return 1;
   for (unsigned tick = 0;; tick++) {
     edgeshed_tick_begin(session);

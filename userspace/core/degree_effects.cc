@@ -43,8 +43,8 @@ LaneCosts lane_costs(const RoomDemand& rates, const CostState& state, const Cost
   LaneCosts costs = {};
   if (!state.known) return costs;
   for (uint32_t lane = 0; lane < ES_LANES; ++lane) {
-    costs[lane] = rates.lane[lane].per_s * lane_cost_us(config, lane) * state.unit_us *
-                  state.scale / 1e6;
+    costs[lane] =
+        rates.lane[lane].per_s * lane_cost_us(config, lane) * state.unit_us * state.scale / 1e6;
   }
   return costs;
 }

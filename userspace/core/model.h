@@ -109,8 +109,8 @@ struct Connection {
   struct es_policy policy = {};
 };
 
-/// An interface to attach to, for `edgeshed attach` without --dev, and for the daemon, which puts the
-/// programs back on one that was gone.
+/// An interface to attach to, for `edgeshed attach` without --dev, and for the daemon, which puts
+/// the programs back on one that was gone.
 struct Interface {
   std::string dev;
   bool faces_servers = false;  ///< game servers are at its other end
@@ -150,8 +150,8 @@ const char* lane_name(uint8_t lane);          ///< "snapshot"; "?" out of range
 const char* tier_name(uint8_t tier);          ///< "best_effort"
 const char* protocol_name(uint8_t protocol);  ///< "enet"
 
-/// False for a number that nobody has: keep_numbers() (numbering.h) leaves holes. Named items always
-/// exist, and so does class 0.
+/// False for a number that nobody has: keep_numbers() (numbering.h) leaves holes. Named items
+/// always exist, and so does class 0.
 inline bool exists(const Shard& shard) { return !shard.name.empty(); }
 inline bool exists(const Room& room) { return !room.name.empty(); }
 inline bool exists(const Endpoint& endpoint) { return !endpoint.name.empty(); }

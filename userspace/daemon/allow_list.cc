@@ -31,7 +31,8 @@ bool AllowList::set(const core::Address& address, std::uint64_t until_ns, std::u
 }
 
 bool AllowList::expire(std::uint64_t now_ns) {
-  const auto gone = std::erase_if(entries_, [&](const auto& one) { return one.until_ns <= now_ns; });
+  const auto gone =
+      std::erase_if(entries_, [&](const auto& one) { return one.until_ns <= now_ns; });
   if (gone != 0) save();
   return gone != 0;
 }

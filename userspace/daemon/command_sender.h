@@ -13,7 +13,9 @@ class CommandSender {
   explicit CommandSender(CommandQueue& queue) : queue_(queue) {}
 
   /// Now, or never: false if the queue is full. For what is told again anyway.
-  [[nodiscard]] bool try_send(const Command& command) { return flush() && queue_.try_push(command); }
+  [[nodiscard]] bool try_send(const Command& command) {
+    return flush() && queue_.try_push(command);
+  }
 
   /// Now, or as soon as there is room (see flush).
   void send(const Command& command) {

@@ -15,8 +15,7 @@ namespace edgeshed::daemon {
 namespace {
 
 core::Numbering live_numbering(const kernel::MapSet& maps) {
-  const std::uint32_t generation =
-      __atomic_load_n(&maps.control().generation, __ATOMIC_ACQUIRE);
+  const std::uint32_t generation = __atomic_load_n(&maps.control().generation, __ATOMIC_ACQUIRE);
   if (generation == 0) return {};
   const unsigned copy = generation & 1;
   return core::numbering_of(maps.plan_endpoints(copy), maps.plan_rooms(copy),

@@ -11,9 +11,9 @@
 
 namespace edgeshed::daemon {
 
-/// Loads `path`. Names that the live plan knows keep their numbers, shards those of `running` (null:
-/// nothing runs yet). Throws Error, one line: the file is wrong, or asks for more than the attached
-/// maps hold.
+/// Loads `path`. Names that the live plan knows keep their numbers, shards those of `running`
+/// (null: nothing runs yet). Throws Error, one line: the file is wrong, or asks for more than the
+/// attached maps hold.
 core::Model load_configuration(const std::string& path, const kernel::MapSet& maps,
                                const core::Model* running);
 
@@ -22,7 +22,7 @@ std::vector<std::uint32_t> session_user_ids(const core::Model& model);
 
 /// What differs, for the log and the answer of a reload: names added and removed, by kind.
 struct ConfigurationDifference {
-  std::vector<std::string> added;    // "room lobby", "endpoint game", ...
+  std::vector<std::string> added;  // "room lobby", "endpoint game", ...
   std::vector<std::string> removed;
 };
 ConfigurationDifference difference_of(const core::Model& from, const core::Model& to);

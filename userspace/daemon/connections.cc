@@ -235,8 +235,8 @@ void Connections::allow(const AllowList& allowed) {
     const bool by_config = known != nullptr && (known->policy.flags & ES_CONN_EXEMPT) != 0;
     const bool exempt = by_config || allowed.allows(records_[record].key);
     if (((policy.flags & ES_CONN_EXEMPT) != 0) == exempt) continue;
-    policy.flags = static_cast<__u16>(exempt ? policy.flags | ES_CONN_EXEMPT
-                                             : policy.flags & ~ES_CONN_EXEMPT);
+    policy.flags =
+        static_cast<__u16>(exempt ? policy.flags | ES_CONN_EXEMPT : policy.flags & ~ES_CONN_EXEMPT);
     table_.set_policy(record, policy);
   }
   count_exempt();

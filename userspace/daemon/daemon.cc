@@ -144,10 +144,11 @@ class Daemon {
     const auto adopted = connections_.adopt();
     connections_.allow(allowed_);
     if (adopted.awaited != 0) sessions_.await_former();
-    spdlog::info("{}: plan generation {}, {} connections adopted ({} await their session), {} "
-                 "repaired, {} dropped",
-                 options_.pin_dir, maps_.control().generation, adopted.kept, adopted.awaited,
-                 adopted.repaired, adopted.dropped);
+    spdlog::info(
+        "{}: plan generation {}, {} connections adopted ({} await their session), {} "
+        "repaired, {} dropped",
+        options_.pin_dir, maps_.control().generation, adopted.kept, adopted.awaited,
+        adopted.repaired, adopted.dropped);
     if (maps_.control().bypass != 0) {
       spdlog::warn("bypass is on: everything passes; edgeshed bypass off ends it");
     }
@@ -209,8 +210,8 @@ class Daemon {
   /// The file anew, as one plan or not at all. Empty, or the line that says what is wrong.
   std::string reload(boost::json::object& more) {
     try {
-      auto next = std::make_unique<Setup>(
-          load_configuration(options_.config, maps_, &setup_->model));
+      auto next =
+          std::make_unique<Setup>(load_configuration(options_.config, maps_, &setup_->model));
       const std::vector<std::uint32_t> users = session_user_ids(next->model);
       const std::string fault = change_to(std::move(next), more);
       if (!fault.empty()) throw Error(fault);
@@ -257,10 +258,11 @@ class Daemon {
   void log_reload(const ConfigurationDifference& difference, std::size_t removed,
                   boost::json::object& more) {
     const std::uint32_t generation = snapshots_.latest().generation;
-    spdlog::info("reloaded {}: in force from plan generation {} on; added {}; removed {}, and {} "
-                 "connections",
-                 options_.config, generation, fmt::join(difference.added, ", "),
-                 fmt::join(difference.removed, ", "), removed);
+    spdlog::info(
+        "reloaded {}: in force from plan generation {} on; added {}; removed {}, and {} "
+        "connections",
+        options_.config, generation, fmt::join(difference.added, ", "),
+        fmt::join(difference.removed, ", "), removed);
     more["generation"] = generation;
     more["added"] = boost::json::value_from(difference.added);
     more["removed"] = boost::json::value_from(difference.removed);

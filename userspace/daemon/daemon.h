@@ -11,7 +11,7 @@ struct DaemonOptions {
   std::string pin_dir = "/sys/fs/bpf/edgeshed";
   std::string socket = "/run/edgeshed/control.sock";
   std::string session_socket;  // empty: session.sock beside `socket`
-  bool fifo = false;  // ask for SCHED_FIFO for the tick thread
+  bool fifo = false;           // ask for SCHED_FIFO for the tick thread
 };
 
 /// Runs until SIGTERM or SIGINT, and leaves everything attached. Returns an ExitCode; every

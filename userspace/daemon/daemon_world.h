@@ -54,8 +54,8 @@ class DaemonWorld {
         streams_, [] {});
     adopted_ = connections_->adopt();
     sessions_ = std::make_unique<SessionDesk>(
-        SessionDeskEdges{&setup_->model, control_->geometry.rooms, connections_.get(),
-                         &sender_, box_.get(), [this] { return now_ns_; }});
+        SessionDeskEdges{&setup_->model, control_->geometry.rooms, connections_.get(), &sender_,
+                         box_.get(), [this] { return now_ns_; }});
     ServiceEdges service;
     service.model = &setup_->model;
     service.connections = connections_.get();

@@ -1,6 +1,4 @@
 // Sessions without sockets: what a server may touch, what it hears, what it leaves behind.
-#include "userspace/daemon/session_desk.h"
-
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
 
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "userspace/daemon/daemon_world.h"
+#include "userspace/daemon/session_desk.h"
 #include "userspace/session/session.h"
 
 namespace edgeshed::daemon {

@@ -1,7 +1,6 @@
 // The interfaces that carry the packet path: gone, back, made anew. The kernel takes the programs
-// off with the interface; when one of its name is back, they are put on again. What somebody took off
-// on purpose stays off, and status says that the interface is unprotected.
-// Service thread only.
+// off with the interface; when one of its name is back, they are put on again. What somebody took
+// off on purpose stays off, and status says that the interface is unprotected. Service thread only.
 #ifndef EDGESHED_USERSPACE_DAEMON_INTERFACE_WATCH_H_
 #define EDGESHED_USERSPACE_DAEMON_INTERFACE_WATCH_H_
 

@@ -92,10 +92,9 @@ struct PlaceRequest {
   std::uint32_t players = 0;
 };
 
-using Request =
-    std::variant<ReportRequest, ConnectRequest, DisconnectRequest, OverrideRequest, AllowRequest,
-                 ReloadRequest, StatusRequest, EventsRequest, NamesRequest, RoomsRequest,
-                 PlaceRequest>;
+using Request = std::variant<ReportRequest, ConnectRequest, DisconnectRequest, OverrideRequest,
+                             AllowRequest, ReloadRequest, StatusRequest, EventsRequest,
+                             NamesRequest, RoomsRequest, PlaceRequest>;
 
 inline constexpr double kTickMsMax = 600'000;  // ten minutes: longer is a broken clock
 inline constexpr double kWeightMin = 0.004;    // 256 / weight fits 16 bits

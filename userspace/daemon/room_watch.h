@@ -1,6 +1,6 @@
 // What game servers say of single connections, made into room states and slow-consumer stages: one
-// pass over the report boards, a few times a second. Service thread only; the labels that come of it
-// shed nothing (core/room_state.h).
+// pass over the report boards, a few times a second. Service thread only; the labels that come of
+// it shed nothing (core/room_state.h).
 #ifndef EDGESHED_USERSPACE_DAEMON_ROOM_WATCH_H_
 #define EDGESHED_USERSPACE_DAEMON_ROOM_WATCH_H_
 

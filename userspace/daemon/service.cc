@@ -104,9 +104,9 @@ std::string Service::act(const AllowRequest& request, More& more) {
   const bool known = edges_.allowed->set(address, until_ns, now_ns);
   if (request.for_s == 0 && !known) return request.address + " is not allowed; nothing to end";
   edges_.connections->allow(*edges_.allowed);
-  spdlog::info("{}: {}", core::address_text(address),
-               request.for_s == 0 ? "allowed no more"
-                                  : fmt::format("allowed for {:.0f} s", request.for_s));
+  spdlog::info(
+      "{}: {}", core::address_text(address),
+      request.for_s == 0 ? "allowed no more" : fmt::format("allowed for {:.0f} s", request.for_s));
   more["allowed"] = edges_.allowed->to_json(now_ns);
   return {};
 }

@@ -9,10 +9,10 @@
 #include <string_view>
 
 #include "userspace/core/model.h"
+#include "userspace/daemon/allow_list.h"
 #include "userspace/daemon/command_sender.h"
 #include "userspace/daemon/connections.h"
 #include "userspace/daemon/control_server.h"
-#include "userspace/daemon/allow_list.h"
 #include "userspace/daemon/protocol.h"
 #include "userspace/daemon/session_desk.h"
 #include "userspace/daemon/snapshot.h"

@@ -77,8 +77,7 @@ std::uint8_t endpoint_for(const core::Model& model, std::string_view name, std::
 
 }  // namespace
 
-SessionDesk::SessionDesk(const SessionDeskEdges& edges)
-    : edges_(edges), watch_(edges.room_rows) {
+SessionDesk::SessionDesk(const SessionDeskEdges& edges) : edges_(edges), watch_(edges.room_rows) {
   edges_.connections->session_lives = [this](std::uint32_t id) { return lives(id); };
 }
 
@@ -107,14 +106,15 @@ std::variant<session::Grant, Refused> SessionDesk::open(SessionId id,
                                hello.shard)};
   }
   if (retired_.size() >= kRetiredMax) {
-    return Refused{Code::register_shard_taken, "sessions come and go faster than they are put away"};
+    return Refused{Code::register_shard_taken,
+                   "sessions come and go faster than they are put away"};
   }
-  const std::size_t most = std::clamp<std::size_t>(edges_.connections->capacity(), kRowsAlways,
-                                                   ES_SESSION_ROWS_MAX);
+  const std::size_t most =
+      std::clamp<std::size_t>(edges_.connections->capacity(), kRowsAlways, ES_SESSION_ROWS_MAX);
   if (hello.rows == 0 || hello.rows > most) {
-    return Refused{Code::register_rows_over_limit,
-                   fmt::format("{} peers; allowed: 1 to {} ([host] connections_max)", hello.rows,
-                               most)};
+    return Refused{
+        Code::register_rows_over_limit,
+        fmt::format("{} peers; allowed: 1 to {} ([host] connections_max)", hello.rows, most)};
   }
   Open session;
   session.shard = static_cast<std::uint32_t>(shard);
@@ -216,8 +216,8 @@ std::optional<Refused> SessionDesk::check_peer(const Open& open, const es_sessio
   policy.priority = peer.priority;
   // An impossible weight is no reason to leave a player unprotected: it counts as 1.
   const bool sound = std::isfinite(peer.weight) && peer.weight > 0;
-  policy.weight_inverse_q8 = core::weight_inverse_q8(
-      sound ? std::clamp<double>(peer.weight, kWeightMin, kWeightMax) : 1);
+  policy.weight_inverse_q8 =
+      core::weight_inverse_q8(sound ? std::clamp<double>(peer.weight, kWeightMin, kWeightMax) : 1);
   key = key_of(peer, endpoint);
   return std::nullopt;
 }
@@ -255,16 +255,16 @@ void SessionDesk::disconnect(SessionId id, std::uint32_t row) {
 void SessionDesk::ended(SessionId id) {
   Open* const open = find(id);
   if (open == nullptr) return;  // its shard went with a reload
-  spdlog::warn("shard {}: session {} ended; its {} connections stay for {} s, its report counts no "
-               "more",
-               edges_.model->shards[open->shard].name, id, open->connections, kOrphanSeconds);
+  spdlog::warn(
+      "shard {}: session {} ended; its {} connections stay for {} s, its report counts no "
+      "more",
+      edges_.model->shards[open->shard].name, id, open->connections, kOrphanSeconds);
   std::vector<std::uint16_t> rooms;
   for (const auto& [room, placed] : placed_) {
     if (placed.session == id) rooms.push_back(room);
   }
   for (const std::uint16_t room : rooms) release_room(*open, room);
-  orphans_.push_back(
-      {id, edges_.now_ns() + kOrphanSeconds * kNanosPerSecond, std::move(rooms)});
+  orphans_.push_back({id, edges_.now_ns() + kOrphanSeconds * kNanosPerSecond, std::move(rooms)});
   edges_.commands->send(SessionChange{open->shard, {}});
   retired_.push_back({std::move(open->boards), 0});
   sessions_.erase(id);
@@ -381,10 +381,11 @@ std::optional<Refused> SessionDesk::judge_placement(std::uint16_t room,
                                      model.host.connections_max};
   const auto code = core::evaluate_room_placement(request, host, usage, budget);
   if (!code) return std::nullopt;
-  return Refused{*code, fmt::format("room \"{}\" on shard \"{}\": {} rooms and {} players there, {} "
-                                    "and {} on the host; tick ratio {:.2f}",
-                                    model.rooms[room].name, model.shards[shard].name, usage.rooms,
-                                    usage.players, host.rooms, host.players, usage.tick_ratio)};
+  return Refused{*code,
+                 fmt::format("room \"{}\" on shard \"{}\": {} rooms and {} players there, {} "
+                             "and {} on the host; tick ratio {:.2f}",
+                             model.rooms[room].name, model.shards[shard].name, usage.rooms,
+                             usage.players, host.rooms, host.players, usage.tick_ratio)};
 }
 
 void SessionDesk::watch_peers() {
@@ -395,9 +396,8 @@ void SessionDesk::watch_peers() {
       if (open.peers[row].used) watch_peer(open, row, now_ns);
     }
   }
-  watch_.end(*edges_.model, [this](std::uint16_t room, const core::RoomState& state) {
-    tell_room(room, state);
-  });
+  watch_.end(*edges_.model,
+             [this](std::uint16_t room, const core::RoomState& state) { tell_room(room, state); });
 }
 
 void SessionDesk::watch_peer(Open& open, std::uint32_t row, std::uint64_t now_ns) {

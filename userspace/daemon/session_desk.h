@@ -99,7 +99,7 @@ class SessionDesk : public session::SessionHost {
     session::SessionOutput* output = nullptr;
     std::vector<Peer> peers;  // by row
     std::uint32_t connections = 0;
-    std::uint64_t refused = 0;         // registrations
+    std::uint64_t refused = 0;          // registrations
     std::uint64_t reports_refused = 0;  // as told
   };
   struct Orphans {

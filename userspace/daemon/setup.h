@@ -1,5 +1,6 @@
 // One configuration at work: its model and everything of a tick that has the model's shape. Made on
-// the service thread, so that the tick thread allocates nothing when a reload hands it the next one.
+// the service thread, so that the tick thread allocates nothing when a reload hands it the next
+// one.
 #ifndef EDGESHED_USERSPACE_DAEMON_SETUP_H_
 #define EDGESHED_USERSPACE_DAEMON_SETUP_H_
 
@@ -22,8 +23,8 @@ namespace edgeshed::daemon {
 
 /// What a tick keeps of one shard.
 struct ShardWork {
-  ShardReport told;                  // by `edgeshed report`; at_ns 0: never
-  SessionBoards boards;              // of the server's session; null: none
+  ShardReport told;      // by `edgeshed report`; at_ns 0: never
+  SessionBoards boards;  // of the server's session; null: none
   session::ReportReader board_reader;
   core::ShardSignals signals;
   core::ShardState state;

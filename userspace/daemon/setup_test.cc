@@ -101,9 +101,10 @@ TEST_F(SetupTest, AShardThatIsGoneTakesItsRowsAlong) {
 }
 
 TEST_F(SetupTest, TicksFollowTheFile) {
-  const auto next = next_of("[host]\ntick_hz = 20\nrooms_max = 4\nendpoints_max = 4\nclasses_max = "
-                            "4\nconnections_max = 64\n" +
-                            kArena + kLobby);
+  const auto next = next_of(
+      "[host]\ntick_hz = 20\nrooms_max = 4\nendpoints_max = 4\nclasses_max = "
+      "4\nconnections_max = 64\n" +
+      kArena + kLobby);
   sender_.send(SetupChange{next.get()});
   tick();
   EXPECT_EQ(ticker_->tick_hz(), 20u);

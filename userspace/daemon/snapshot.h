@@ -26,8 +26,8 @@ struct ShardView {
   core::ShardDemand demand;  // offered, as shares of the budget
   bool reported_by_session = false;
   core::ShardSignals signals;
-  std::uint64_t reports = 0;          // of its session's board, accepted
-  std::uint64_t reports_refused = 0;  // and not
+  std::uint64_t reports = 0;               // of its session's board, accepted
+  std::uint64_t reports_refused = 0;       // and not
   core::Code refusal = core::Code::count;  // why the last refused one was; count: none was
 };
 
@@ -46,12 +46,12 @@ struct EventTail {
 
 struct Snapshot {
   const core::Model* model = nullptr;  // what the indexes below mean; null: no tick yet
-  std::uint64_t now_ns = 0;  // CLOCK_MONOTONIC when the tick began
+  std::uint64_t now_ns = 0;            // CLOCK_MONOTONIC when the tick began
   std::uint64_t tick_count = 0;
   std::uint64_t ticks_skipped = 0;
   std::uint64_t late_max_ns = 0;      // latest wake-up of all ticks
   std::uint64_t duration_max_ns = 0;  // longest tick
-  Percentiles late;      // of the last PercentileWindow::kTicks ticks
+  Percentiles late;                   // of the last PercentileWindow::kTicks ticks
   Percentiles duration;
   std::uint64_t changes_unlogged = 0;
   std::uint32_t generation = 0;

@@ -36,8 +36,8 @@ struct RoomFacts {
   std::uint32_t consumers_at_evict = 0;
 };
 
-/// One room: its rung and pressure, why, since when, what releases it. Empty if the snapshot's model
-/// has no such room.
+/// One room: its rung and pressure, why, since when, what releases it. Empty if the snapshot's
+/// model has no such room.
 [[nodiscard]] boost::json::object room_json(const Snapshot& snapshot, std::uint16_t number,
                                             const RoomFacts& facts, std::uint64_t now_ns);
 

@@ -1,10 +1,10 @@
 // What a steady tick must not do: allocate, or call the kernel. A thousand rooms, a hundred shards
 // with sessions that report.
-#include <fcntl.h>
-#include <gtest/gtest.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -50,8 +50,9 @@ std::string large_config() {
       text += "[[room]]\nname = " + name + "\nshard = \"s" + s + "\"\n";
       rooms += (rooms.empty() ? "" : ", ") + name;
     }
-    text += "[[endpoint]]\nname = \"e" + s + "\"\naddress = \"any\"\nport = " +
-            std::to_string(7000 + shard) + "\nprotocol = \"opaque\"\nrooms = [" + rooms + "]\n";
+    text += "[[endpoint]]\nname = \"e" + s +
+            "\"\naddress = \"any\"\nport = " + std::to_string(7000 + shard) +
+            "\nprotocol = \"opaque\"\nrooms = [" + rooms + "]\n";
   }
   return text;
 }

@@ -17,8 +17,8 @@ namespace edgeshed::daemon {
 class TickRing;
 
 struct TickThreadOptions {
-  int event_fd = -1;           // polled for reading; -1: none
-  bool fifo = false;           // ask for SCHED_FIFO
+  int event_fd = -1;  // polled for reading; -1: none
+  bool fifo = false;  // ask for SCHED_FIFO
 };
 
 class TickThread {

@@ -33,10 +33,7 @@ std::uint64_t dead_man_jiffies(std::uint32_t tick_hz, std::uint32_t hz) {
 }
 
 Ticker::Ticker(Setup& setup, const TickerEdges& edges)
-    : setup_(&setup),
-      edges_(edges),
-      writer_(edges.plan),
-      rows_(edges.plan.control->geometry) {
+    : setup_(&setup), edges_(edges), writer_(edges.plan), rows_(edges.plan.control->geometry) {
   const es_geometry& geometry = edges_.plan.control->geometry;
   timing_.hz = geometry.hz;
   timing_.tick_hz = setup.model.host.tick_hz;
@@ -199,8 +196,7 @@ void Ticker::detect_shard(std::size_t index) {
 void Ticker::read_board(std::size_t index) {
   ShardWork& work = setup_->shards[index];
   const es_report_board& board = *work.boards.report;
-  const bool fresh =
-      work.board_reader.read(board, now_ns_, edges_.plan.control->geometry.rooms);
+  const bool fresh = work.board_reader.read(board, now_ns_, edges_.plan.control->geometry.rooms);
   const session::ServerReport& last = work.board_reader.last();
   core::ShardSignals& signals = work.signals;
   signals.tick_p99_ms = last.tick_p99_ms;
@@ -297,8 +293,8 @@ void Ticker::publish_board(std::size_t index) {
                         setup_->best_effort_lanes[room], state.rung,
                         core::code_info(state.code()).retry_after_ms);
   }
-  const std::uint64_t valid_ns = dead_man_jiffies(timing_.tick_hz, timing_.hz) * kNanosPerSecond /
-                                 timing_.hz;
+  const std::uint64_t valid_ns =
+      dead_man_jiffies(timing_.tick_hz, timing_.hz) * kNanosPerSecond / timing_.hz;
   session::write_head(*work.boards.plan, writer_.generation(), now_ns_ + valid_ns, state.rung,
                       state.refuse_joins());
 }

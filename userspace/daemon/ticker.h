@@ -49,7 +49,7 @@ struct LoopFigures {
   std::uint64_t ticks_skipped = 0;
   std::uint64_t late_max_ns = 0;
   std::uint64_t duration_max_ns = 0;
-  Percentiles late;      // of the last PercentileWindow::kTicks ticks
+  Percentiles late;  // of the last PercentileWindow::kTicks ticks
   Percentiles duration;
 };
 

@@ -31,8 +31,7 @@ void write_room(es_board_room& row, const core::LadderEffects& effects,
     const auto bit = static_cast<std::uint8_t>(1u << (core::kFirstThinLane + i));
     const bool applies = (best_effort_lanes & bit) != 0;
     if (applies && lane.paused) paused |= bit;
-    store_once(row.keep_q16[i],
-               applies ? to_q16(lane.keep[ES_OUT]) : std::uint16_t{ES_KEEP_ALL});
+    store_once(row.keep_q16[i], applies ? to_q16(lane.keep[ES_OUT]) : std::uint16_t{ES_KEEP_ALL});
     store_once(row.min_interval_ms[i], applies ? to_ms(lane.min_interval_ms) : std::uint16_t{0});
   }
   store_once(row.paused, paused);

@@ -1,5 +1,5 @@
-// A Unix seqpacket socket that local peers connect to: bind, accept, hand over, at most so many at a
-// time. Must not read from a peer: whoever gets the socket does.
+// A Unix seqpacket socket that local peers connect to: bind, accept, hand over, at most so many at
+// a time. Must not read from a peer: whoever gets the socket does.
 #pragma once
 
 #include <sys/socket.h>

@@ -139,7 +139,8 @@ std::string Session::room_open(const es_session_room_open& message) {
   } else {
     answer.room = std::get<std::uint32_t>(opened);
   }
-  return output_.send(bytes_of(answer), {}) ? std::string() : "the server does not read its answers";
+  return output_.send(bytes_of(answer), {}) ? std::string()
+                                            : "the server does not read its answers";
 }
 
 std::string Session::room_close(const es_session_room_close& message) {

@@ -169,9 +169,9 @@ void SessionServer::accepted(SeqpacketSocket socket, PeerTicket ticket) {
     ++figures_.accepted;
   } else {
     ++figures_.refused;
-    refusal = Refused{core::Code::register_user_not_allowed,
-                      fmt::format("user {} may not open sessions; name it in [session] users",
-                                  peer.uid)};
+    refusal =
+        Refused{core::Code::register_user_not_allowed,
+                fmt::format("user {} may not open sessions; name it in [session] users", peer.uid)};
     spdlog::warn("session refused: {}", refusal->text);
   }
   const ServerIdentity who{static_cast<std::uint32_t>(peer.pid), peer.uid};

@@ -33,14 +33,14 @@
 #define ES_SESSION_NONE 0xffffffffu
 
 /* type: name, who sends it, text */
-#define ES_SESSION_TYPE_LIST(X)                                                        \
-  X(hello, server, "first message: which shard, how many rows")                        \
-  X(welcome, daemon, "answer to hello; refused says why, and the session ends")        \
-  X(room_open, server, "asks for a room to be placed on the shard")                    \
-  X(room_opened, daemon, "answer to room_open: the room's row, or a refusal")          \
-  X(room_close, server, "the room is over; no answer")                                 \
-  X(connect, server, "a remote is a player; idempotent; answered only by a refusal")   \
-  X(disconnect, server, "a remote is no player any more; no answer")                   \
+#define ES_SESSION_TYPE_LIST(X)                                                      \
+  X(hello, server, "first message: which shard, how many rows")                      \
+  X(welcome, daemon, "answer to hello; refused says why, and the session ends")      \
+  X(room_open, server, "asks for a room to be placed on the shard")                  \
+  X(room_opened, daemon, "answer to room_open: the room's row, or a refusal")        \
+  X(room_close, server, "the room is over; no answer")                               \
+  X(connect, server, "a remote is a player; idempotent; answered only by a refusal") \
+  X(disconnect, server, "a remote is no player any more; no answer")                 \
   X(event, daemon, "a code: rung changed, connection refused, consumer evicted, ...")
 
 enum es_session_type {
@@ -86,8 +86,8 @@ ES_WIRE_ASSERT_SIZE(struct es_session_code, 232);
 
 struct es_session_welcome {
   struct es_session_head head;
-  uint32_t rows;       /* of the report board */
-  uint32_t room_rows;  /* of the plan board */
+  uint32_t rows;      /* of the report board */
+  uint32_t room_rows; /* of the plan board */
   double frame_budget_ms;
   struct es_session_code refused;
 };
@@ -124,9 +124,9 @@ struct es_session_connect {
   uint16_t port;    /* host order */
   uint8_t priority; /* 0 to 255, 128 is the middle; higher is kept longer */
   uint8_t reserved;
-  float weight;     /* share relative to 1; 0.004 to 256 */
-  uint64_t player;  /* the server's number, for its own use; told in events */
-  char endpoint[ES_SESSION_NAME_BYTES];       /* empty: the room's only one */
+  float weight;                         /* share relative to 1; 0.004 to 256 */
+  uint64_t player;                      /* the server's number, for its own use; told in events */
+  char endpoint[ES_SESSION_NAME_BYTES]; /* empty: the room's only one */
   char contract_class[ES_SESSION_NAME_BYTES]; /* empty: no contract */
 };
 ES_WIRE_ASSERT_SIZE(struct es_session_connect, 176);
@@ -139,12 +139,14 @@ struct es_session_disconnect {
 ES_WIRE_ASSERT_SIZE(struct es_session_disconnect, 16);
 
 /* kind: name, text. What an event is about. */
-#define ES_SESSION_EVENT_LIST(X)                                                            \
-  X(rung, "the shard went to another rung; value: the rung")                                \
-  X(room_state, "a room's pressure state changed; value: 0 none, 1 watch, 2 throttling, 3 shedding") \
-  X(refused, "a connection or a report was refused; value: 0")                              \
-  X(slow_consumer, "a connection's stage rose; value: 1 watch, 2 throttle, 3 evict (close it, 1008)") \
-  X(daemon_gone, "made by the library: the daemon is gone, everything may be sent")         \
+#define ES_SESSION_EVENT_LIST(X)                                                         \
+  X(rung, "the shard went to another rung; value: the rung")                             \
+  X(room_state,                                                                          \
+    "a room's pressure state changed; value: 0 none, 1 watch, 2 throttling, 3 shedding") \
+  X(refused, "a connection or a report was refused; value: 0")                           \
+  X(slow_consumer,                                                                       \
+    "a connection's stage rose; value: 1 watch, 2 throttle, 3 evict (close it, 1008)")   \
+  X(daemon_gone, "made by the library: the daemon is gone, everything may be sent")      \
   X(daemon_back, "made by the library: registered again")
 
 enum es_session_event_kind {
@@ -157,9 +159,9 @@ enum es_session_event_kind {
 
 struct es_session_event {
   struct es_session_head head;
-  uint32_t kind;   /* enum es_session_event_kind */
-  uint32_t row;    /* connection; ES_SESSION_NONE: none */
-  uint32_t room;   /* plan board row; ES_SESSION_NONE: the shard */
+  uint32_t kind; /* enum es_session_event_kind */
+  uint32_t row;  /* connection; ES_SESSION_NONE: none */
+  uint32_t room; /* plan board row; ES_SESSION_NONE: the shard */
   uint32_t value;
   uint64_t player; /* of the connection */
   struct es_session_code code;
@@ -171,10 +173,10 @@ ES_WIRE_ASSERT_SIZE(struct es_session_event, 264);
 /** What is measured of one connection. Each word is stored by itself; the daemon reads them a few
  * times a second. */
 struct es_board_connection {
-  uint32_t latest_seq;      /* newest update sent */
-  uint32_t acked_seq;       /* newest update that the client acknowledged */
-  uint32_t buffered_bytes;  /* queued or unacknowledged towards the client */
-  uint32_t rejects[2];      /* ever: oversized envelopes, commands over budget */
+  uint32_t latest_seq;     /* newest update sent */
+  uint32_t acked_seq;      /* newest update that the client acknowledged */
+  uint32_t buffered_bytes; /* queued or unacknowledged towards the client */
+  uint32_t rejects[2];     /* ever: oversized envelopes, commands over budget */
   uint32_t reserved[3];
 };
 ES_WIRE_ASSERT_SIZE(struct es_board_connection, 32);
@@ -182,13 +184,13 @@ ES_WIRE_ASSERT_SIZE(struct es_board_connection, 32);
 /** A report. `seq` is odd while it is written (seqlock). Times of CLOCK_MONOTONIC. */
 struct es_board_report {
   uint32_t seq;
-  uint32_t rooms;           /* that run on the shard; ES_SESSION_NONE: as many as were opened */
-  uint64_t number;          /* of this report: 1 and up */
+  uint32_t rooms;  /* that run on the shard; ES_SESSION_NONE: as many as were opened */
+  uint64_t number; /* of this report: 1 and up */
   uint64_t reported_ns;
-  double tick_p99_ms;       /* over the last second */
-  double ring_occupancy;    /* fullest queue of the server, 0 to 1 */
-  uint64_t ticks;           /* completed, ever */
-  uint64_t busy_ns;         /* spent in completed ticks, ever */
+  double tick_p99_ms;    /* over the last second */
+  double ring_occupancy; /* fullest queue of the server, 0 to 1 */
+  uint64_t ticks;        /* completed, ever */
+  uint64_t busy_ns;      /* spent in completed ticks, ever */
   uint64_t reserved;
 };
 ES_WIRE_ASSERT_SIZE(struct es_board_report, 64);
@@ -215,14 +217,14 @@ ES_WIRE_ASSERT_SIZE(struct es_report_board, 192);
 
 /** What a room's egress may be sent. Each word is stored by itself. */
 struct es_board_room {
-  uint8_t paused;  /* bit per lane 0 to 7: do not send */
-  uint8_t rung;    /* of the room's ladder, 0 to 5 */
-  uint8_t state;   /* 0 none, 1 watch, 2 throttling, 3 shedding */
-  uint8_t open;    /* 1: the room is placed */
-  uint32_t retry_after_ms;                        /* to tell a player who is refused */
-  uint16_t keep_q16[ES_BOARD_THIN_LANES];         /* share to send: 65535 all */
-  uint16_t min_interval_ms[ES_BOARD_THIN_LANES];  /* 0: none */
-  uint32_t max_gap_ms;                            /* a thinned lane goes out after this long; 0: no promise */
+  uint8_t paused;                                /* bit per lane 0 to 7: do not send */
+  uint8_t rung;                                  /* of the room's ladder, 0 to 5 */
+  uint8_t state;                                 /* 0 none, 1 watch, 2 throttling, 3 shedding */
+  uint8_t open;                                  /* 1: the room is placed */
+  uint32_t retry_after_ms;                       /* to tell a player who is refused */
+  uint16_t keep_q16[ES_BOARD_THIN_LANES];        /* share to send: 65535 all */
+  uint16_t min_interval_ms[ES_BOARD_THIN_LANES]; /* 0: none */
+  uint32_t max_gap_ms; /* a thinned lane goes out after this long; 0: no promise */
   uint32_t reserved[9];
 };
 ES_WIRE_ASSERT_SIZE(struct es_board_room, 64);
@@ -231,8 +233,8 @@ struct es_plan_board {
   uint32_t magic;
   uint32_t version;
   uint32_t rooms;
-  uint32_t generation;       /* of the plan, each tick another */
-  uint64_t valid_until_ns;   /* CLOCK_MONOTONIC: later, everything may be sent */
+  uint32_t generation;     /* of the plan, each tick another */
+  uint64_t valid_until_ns; /* CLOCK_MONOTONIC: later, everything may be sent */
   uint8_t shard_rung;
   uint8_t refuse_joins;
   uint8_t reserved_flags[6];
