@@ -2,6 +2,7 @@
 
 import os
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -252,6 +253,42 @@ class LifecycleTest(unittest.TestCase):
         for owner in (*counters["endpoints"], counters["host"]):
             for cell in owner["in"]["cells"]:
                 yield (cell["lane"], cell["reason"]), cell["packets"]
+
+    def test_run_attaches_and_is_the_daemon(self):
+        run = subprocess.Popen(
+            self.bed.inside(self.bed.edgeshed_path, "run", "--config", self.config, "--dev", DEV),
+            text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.bed.daemons.append(run)
+        wait_for(lambda: self.bed.json("status")["daemon"]["running"], "the daemon answers")
+        self.assertTrue(self.link_has_xdp())
+        run.send_signal(signal.SIGTERM)
+        said, log = run.communicate(timeout=10)
+        self.assertEqual(run.returncode, 0)
+        self.assertIn(f"{DEV}: XDP", said)
+        self.assertIn("stopping", log)
+        self.assertTrue(self.link_has_xdp())
+
+    def test_streams_are_dumped(self):
+        config = self.bed.write("streams.toml", CONFIG.replace('protocol = "dscp"',
+                                                               'protocol = "lane"')
+                                .replace('dscp = { 0 = "snapshot", 46 = "event" }', "")
+                                .replace('name = "lobby"', 'name = "lobby"\nstream_cap = 2'))
+        self.bed.edgeshed("attach", "--config", config, "--dev", DEV, "--enforce")
+        daemon = self.bed.start_daemon(config)
+        player = self.bed.udp(self.bed.client_ns, CLIENT_ADDRESS, 40000)
+        self.bed.edgeshed("connect", f"{CLIENT_ADDRESS}:40000", "--endpoint", "game")
+        for stream in (3, 3, 7, 9):  # the third one is beyond the cap
+            header = struct.pack("!BBBBHHHH", 0xE5, 1 << 4 | 2, 5, 0, stream, 1, 0, 0)
+            player.sendto(header + b"x" * 40, (SERVER_ADDRESS, PORT))
+        time.sleep(0.1)
+        for _ in range(2):  # with the daemon, and without
+            streams = self.bed.json("dump", "streams", "--config", config)
+            self.assertEqual(sorted(one["stream"] for one in streams), [3, 7])
+            three = next(one for one in streams if one["stream"] == 3)
+            self.assertEqual(three["samples"]["this_second"] + three["samples"]["second_before"], 2)
+            self.assertEqual(three["room"], "lobby")
+            self.bed.stop_daemon(daemon)
+        self.assertEqual(cells(self.counters()).get(("stream", "stream_cap")), 1)
 
     def test_bad_messages_end_their_own_connection_only(self):
         self.attach()

@@ -69,12 +69,12 @@ class Testbed:
 
     # The two programs. `ip netns exec` would hide bpffs, so nsenter.
 
-    def _inside(self, *command, wrapper=()):
+    def inside(self, *command, wrapper=()):
         return ["nsenter", f"--net=/run/netns/{self.server_ns}", *wrapper, *command,
                 "--pin-dir", self.pin_dir, "--socket", self.socket_path]
 
     def edgeshed(self, *arguments, check=True, wrapper=()):
-        result = subprocess.run(self._inside(self.edgeshed_path, *arguments, wrapper=wrapper),
+        result = subprocess.run(self.inside(self.edgeshed_path, *arguments, wrapper=wrapper),
                                 text=True, capture_output=True, timeout=60, check=False)
         if check and result.returncode != 0:
             raise AssertionError(f"edgeshed {' '.join(arguments)}: exit {result.returncode}: "
@@ -89,7 +89,7 @@ class Testbed:
         before_exec runs in the child first."""
         log_path = os.path.join(self.folder, f"daemon-{len(self.daemons)}.log")
         with open(log_path, "w", encoding="utf-8") as log:
-            daemon = subprocess.Popen(self._inside(self.edgeshedd_path, "--config", config),
+            daemon = subprocess.Popen(self.inside(self.edgeshedd_path, "--config", config),
                                       stderr=log, stdout=log, preexec_fn=before_exec)
         daemon.log_path = log_path
         self.daemons.append(daemon)
