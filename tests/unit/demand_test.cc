@@ -275,5 +275,48 @@ TEST(CostScale, ANewServerBeginsANewWindow) {
   EXPECT_NEAR(state.scale, 1, 1e-6);
 }
 
+/// What a daemon does with a cost, in small: the share that it lets pass.
+double share_for(const CostState& state, double offered_per_s) {
+  if (!state.known) return 1;
+  const double rho = offered_per_s * state.unit_us * state.scale / 1e6 + state.base_share;
+  return rho <= 0.9 ? 1 : 0.9 / rho;
+}
+
+TEST(Demand, ACostThatIsFarTooHighIsCorrectedAlthoughHardlyAnythingPasses) {
+  const CostConfig config;
+  CostState state;
+  state.known = true;
+  state.unit_us = 50'000;  // 500 times the truth
+  ShardWork work;
+  work.reported_ns = 1;
+  double passed = 0;
+  double busy_ns = 0;
+  constexpr double kOfferedPerS = 1200;
+  constexpr double kTrueCostNs = 100'000;
+  for (int tick = 0; tick < 30 * 120; ++tick) {
+    const double now = kOfferedPerS / 30 * share_for(state, kOfferedPerS);
+    passed += now;
+    busy_ns += now * kTrueCostNs;
+    work.reported_ns += 33'333'333;
+    work.busy_ns = static_cast<uint64_t>(busy_ns);
+    work.passed[ES_LANE_command] = static_cast<uint64_t>(passed);
+    observe_cost(state, work, config);
+  }
+  EXPECT_EQ(share_for(state, kOfferedPerS), 1);
+}
+
+TEST(Demand, NothingIsLearnedFromALoopThatOnlyLoadsItsLevel) {
+  const CostConfig config;
+  CostState state;
+  ShardWork work;
+  work.reported_ns = 1;
+  observe_cost(state, work, config);
+  work.reported_ns += 2'000'000'000;  // one tick of two seconds, and 40 messages beside it
+  work.busy_ns += 2'000'000'000;
+  work.passed[ES_LANE_command] += 40;
+  observe_cost(state, work, config);
+  EXPECT_FALSE(state.known);
+}
+
 }  // namespace
 }  // namespace edgeshed::core

@@ -71,11 +71,26 @@ TEST(Numbering, NamesKeepTheirNumbersWhateverTheOrder) {
   ASSERT_EQ(keep_numbers(next, rows.numbering(), rows.geometry), "");
   EXPECT_EQ(find_room(next, "a"), 0);
   EXPECT_EQ(find_room(next, "c"), 2);
-  EXPECT_EQ(find_room(next, "d"), 1) << "the number that b gave up";
+  EXPECT_EQ(find_room(next, "d"), 3) << "a number that nobody has had";
   EXPECT_EQ(find_room(next, "b"), -1);
   EXPECT_EQ(find_endpoint(next, "e-c"), 3);
   EXPECT_EQ(find_class(next, "c-c"), 3);
   expect_sound(next, 3);
+}
+
+TEST(Numbering, ANumberThatChangesHandsTakesNoRecordsAlong) {
+  const Model before = model_of({"a", "b", "c", "e"});
+  const Rows rows(before);
+  // All four numbers are taken: the new name gets the one that b gave up.
+  Model next = model_of({"a", "d", "c", "e"});
+  ASSERT_EQ(keep_numbers(next, rows.numbering(), rows.geometry), "");
+  EXPECT_EQ(find_room(next, "d"), 1);
+  for (const Connection& connection : before.connections) {
+    const es_connection record = {connection.key, connection.policy};
+    const bool stays = before.rooms[connection.policy.room].name != "b";
+    EXPECT_EQ(refers_to_same(record, next, rows.numbering()), stays);
+    EXPECT_TRUE(refers_to_same(record, next, Numbering{}));
+  }
 }
 
 TEST(Numbering, WhatIsRemovedLeavesAHoleThatNobodySees) {

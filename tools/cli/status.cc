@@ -94,6 +94,24 @@ json::array endpoints_json(const HostView& view, bool& ledger_exact) {
   return endpoints;
 }
 
+/// Shards and sessions beyond the first page, into the first answer.
+void add_pages(const std::string& socket, Reply& reply) {
+  const auto number = [](const json::object& answer, const char* key) {
+    return answer.at(key).to_number<std::uint32_t>();
+  };
+  const std::uint32_t total = number(reply.answer, "total");
+  for (std::uint32_t next = number(reply.answer, "next"); next < total;) {
+    Reply page = ask_daemon(socket, daemon::StatusRequest{next});
+    if (page.code != kExitOk || number(page.answer, "next") <= next) return;
+    next = number(page.answer, "next");
+    for (const char* key : {"shards", "sessions", "endpoints"}) {
+      for (auto& one : page.answer[key].as_array()) {
+        reply.answer[key].as_array().push_back(std::move(one));
+      }
+    }
+  }
+}
+
 /// All rooms, by the pages in which the daemon hands them out.
 json::array rooms_json(const std::string& socket) {
   json::array rooms;
@@ -133,6 +151,7 @@ json::object collect(const Globals& globals) {
   json::object status{{"attached", attached}};
   for (const char* key : {"sessions", "allowed", "rooms"}) status[key] = json::array();
   if (reply.code == kExitOk) {
+    add_pages(globals.socket, reply);
     add_absent(interfaces, reply.answer["interfaces"].as_array());
     status["sessions"] = std::move(reply.answer["sessions"]);
     status["allowed"] = std::move(reply.answer["allowed"]);

@@ -20,6 +20,8 @@ constexpr double kSaturatedShare = 0.95;
 /// Memory of the intercept: long enough for 20 windows, short enough for the next phase of a match.
 constexpr double kMemoryS = 5;
 constexpr double kWindowsMin = 4;
+/// A window that has too few messages by then says all the same that they cost no more than this.
+constexpr double kWindowMaxS = 5;
 /// The cost must vary by this share of its mean before a slope is believed.
 constexpr double kSpreadMin = 0.2;
 /// A unit below this is none; from here it grows back within seconds.
@@ -39,6 +41,7 @@ struct Window {
   double cost = 0;
   uint64_t messages = 0;
   bool saturated = false;
+  bool sparse = false;  ///< took longer than usual for want of messages
 };
 
 /// False when a counter or the clock went back, or no window is open.
@@ -67,7 +70,8 @@ bool is_saturated(const ShardWork& begin, const ShardWork& end) {
 Window measure(const ShardWork& begin, const ShardWork& end, const CostConfig& config) {
   Window window;
   window.length_s = static_cast<double>(end.reported_ns - begin.reported_ns) / kNsPerS;
-  window.busy = static_cast<double>(end.busy_ns - begin.busy_ns) / kNsPerS / window.length_s;
+  const double busy_s = static_cast<double>(end.busy_ns - begin.busy_ns) / kNsPerS;
+  window.busy = std::min(1.0, busy_s / window.length_s);  // one loop is busy at most all the time
   for (uint32_t lane = 0; lane < ES_LANES; ++lane) {
     const uint64_t passed = end.passed[lane] - begin.passed[lane];
     window.messages += passed;
@@ -128,6 +132,8 @@ void move_scale(CostState& state, const Window& window, const CostConfig& config
   const double observed =
       std::max(0.0, window.busy - state.base_share) / (window.cost * state.unit_us);
   if (observed < state.scale && window.saturated) return;
+  // Few messages beside much work say nothing of their cost, but for what it is not.
+  if (observed > state.scale && window.sparse) return;
   const double gain = observed > state.scale ? config.scale_gain_up : config.scale_gain_down;
   state.scale += gain * (observed - state.scale);
   const double bounded = std::clamp(state.scale, config.scale_min, config.scale_max);
@@ -204,13 +210,18 @@ void observe_cost(CostState& state, const ShardWork& work, const CostConfig& con
   if (length_s < config.window_s) return;
   Window window = measure(state.begin, work, config);
   window.saturated = state.saturated;
+  // Too few messages: the window stays open, or a cost that is far too high, and so lets hardly any
+  // message pass, would never be looked at again.
+  window.sparse = length_s >= 2 * config.window_s;
+  const bool some = window.messages > 0;
+  if (some && window.messages < kMessagesMin && length_s < kWindowMaxS) return;
   begin_window(state, work);
 
   if (config.base_share <= 0 && !window.saturated) learn_line(state, window, config);
-  if (window.messages < kMessagesMin) return;
+  if (window.messages == 0) return;
   if (state.known) {
     move_scale(state, window, config);
-  } else {
+  } else if (!window.saturated && !window.sparse) {
     learn_unit(state, window);
   }
 }

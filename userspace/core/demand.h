@@ -108,6 +108,7 @@ CostState initial_cost(const CostConfig& config);
 ///   slope says that the learned unit is wrong by a factor of 2, it is taken instead. Without this
 ///   a server that works much for few players would be shed as soon as more of them come, and what
 ///   is shed would hold the mistake.
+/// - A window with few messages stays open longer: costs that are far too high let few pass.
 /// - A window in which the loop was saturated, if only between two reports, says no more than that
 ///   costs are no lower: it raises the scale or is left out.
 void observe_cost(CostState& state, const ShardWork& work, const CostConfig& config);

@@ -47,15 +47,20 @@ std::string assign(const std::vector<std::string>& names, std::span<const uint64
       used[known->second] = true;
     }
   }
-  uint32_t next = kind.first;
+  const auto is_live = [&](uint32_t number) { return number < live.size() && live[number] != 0; };
+  uint32_t never = kind.first;  // numbers that nobody has had
+  uint32_t freed = kind.first;  // and those of names that are gone
   for (const uint32_t i : fresh) {
-    while (next < kind.numbers && used[next]) ++next;
+    while (never < kind.numbers && (used[never] || is_live(never))) ++never;
+    while (freed < kind.numbers && used[freed]) ++freed;
+    const uint32_t next = never < kind.numbers ? never : freed;
     if (next >= kind.numbers) {
       return "the configuration has more " + std::string(kind.plural) +
              " than the attached maps hold (" + std::to_string(kind.numbers - kind.first) +
              "); raise " + kind.plural + "_max in [host], then edgeshed detach and edgeshed attach";
     }
-    moves[i] = next++;
+    moves[i] = next;
+    used[next] = true;
   }
   return "";
 }
@@ -169,6 +174,20 @@ std::string keep_numbers(Model& model, const Numbering& live, const struct es_ge
   renumber_classes(model, classes);
   renumber_endpoints(model, endpoints);
   return "";
+}
+
+bool refers_to_same(const struct es_connection& record, const Model& model,
+                    const Numbering& live) {
+  const auto same = [](const std::vector<uint64_t>& hashes, uint32_t number, const auto& items,
+                       uint32_t base) {
+    if (number >= hashes.size() || hashes[number] == 0) return true;
+    const uint32_t index = number - base;
+    return index < items.size() && name_hash(items[index].name) == hashes[number];
+  };
+  const uint32_t contract = record.policy.contract_class;
+  return same(live.endpoints, record.key.endpoint, model.endpoints, 1) &&
+         same(live.rooms, record.policy.room, model.rooms, 0) &&
+         (contract == 0 || same(live.classes, contract, model.classes, 0));
 }
 
 void keep_shard_numbers(Model& model, const Model& live) {

@@ -36,11 +36,17 @@ Numbering numbering_of(std::span<const struct es_plan_endpoint> endpoints,
                        std::span<const struct es_plan_room> rooms,
                        std::span<const struct es_plan_class> classes);
 
-/// Renumbers `model` in place: names of `live` keep their numbers, new names get numbers that
-/// nobody has, and numbers in between that nobody has any more become holes (exists() is false).
+/// Renumbers `model` in place: names of `live` keep their numbers; new names get numbers that are
+/// free in `live`, and only when there are none those of names that are gone (what still refers to
+/// such a number must be removed: refers_to_same()). Numbers in between that nobody has become holes
+/// (exists() is false).
 /// Connections follow. Numbers stay below `geometry`. Returns an empty string, or one line: what
 /// does not fit, and what to do; the model is then unusable.
 std::string keep_numbers(Model& model, const Numbering& live, const struct es_geometry& geometry);
+
+/// True if endpoint, room and class of a record mean in `model` what they meant in `live`. An empty
+/// numbering knows nothing, and objects to nothing.
+bool refers_to_same(const struct es_connection& record, const Model& model, const Numbering& live);
 
 /// The same for shards, which only user space numbers: `model` follows `live`, another file's model
 /// that runs now. Room::shard follows.

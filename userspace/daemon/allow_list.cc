@@ -82,8 +82,10 @@ void AllowList::save() const {
   }
   // Whole or not at all: a reader never sees half a list.
   const std::string fresh = path_ + ".new";
-  std::ofstream(fresh, std::ios::trunc) << json::serialize(list) << '\n';
-  if (std::rename(fresh.c_str(), path_.c_str()) != 0) {
+  std::ofstream file(fresh, std::ios::trunc);
+  file << json::serialize(list) << '\n';
+  file.close();
+  if (!file || std::rename(fresh.c_str(), path_.c_str()) != 0) {
     spdlog::warn("{}: could not be written; a restart will forget who is allowed", path_);
   }
 }

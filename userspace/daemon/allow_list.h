@@ -21,11 +21,15 @@ struct Allowed {
 
 class AllowList {
  public:
+  /// A list by hand: more is a mistake, and each packet of theirs is decided by the table.
+  static constexpr std::size_t kAllowedMax = 256;
+
   /// `path`: the file; empty: none. A file that cannot be read or understood counts as empty, with
   /// a warning in the log: an exemption is a courtesy, never a reason not to start.
   explicit AllowList(std::string path);
 
   /// Adds an address, or changes its end; until_ns in the past removes it. False: was not there.
+  /// The caller has seen to kAllowedMax.
   bool set(const core::Address& address, std::uint64_t until_ns, std::uint64_t now_ns);
 
   /// Removes what has expired. True: something has.

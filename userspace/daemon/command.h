@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <variant>
 
+#include "userspace/core/model.h"
 #include "userspace/core/shard_controller.h"
 #include "userspace/daemon/spsc_queue.h"
 
@@ -46,6 +47,12 @@ struct SessionChange {
   SessionBoards boards;
 };
 
+/// Rooms that the server of a shard has opened.
+struct RoomsOpened {
+  std::uint32_t shard = 0;
+  std::uint32_t rooms = 0;
+};
+
 /// Whether the server of a room asks before it sends (core::PlanExtras::server_thins).
 struct ServerThins {
   std::uint16_t room = 0;
@@ -71,14 +78,15 @@ struct SetupChange {
   Setup* next = nullptr;
 };
 
-using Command = std::variant<ShardReport, RungOverride, SessionChange, ServerThins, ExemptCount,
+using Command = std::variant<ShardReport, RungOverride, SessionChange, RoomsOpened, ServerThins, ExemptCount,
                              RoomWeight, SetupChange>;
 
 /// 256 commands: at 60 Hz that is 15,000 a second, far beyond what a socket of scripts sends.
 using CommandQueue = SpscQueue<Command, 256>;
 
-/// A change of a shard's rung, for the log.
+/// A change of a shard's rung, for the log. A reload empties the queue before the model goes.
 struct ShardChange {
+  const core::Model* model = nullptr;  // whose shard
   std::uint32_t shard = 0;
   core::RungChange change;
 };

@@ -9,7 +9,6 @@
 
 #include "userspace/config/config.h"
 #include "userspace/core/error_type.h"
-#include "userspace/core/numbering.h"
 
 namespace edgeshed::daemon {
 namespace {
@@ -56,15 +55,15 @@ std::set<std::string> names_of(const core::Model& model) {
 
 }  // namespace
 
-core::Model load_configuration(const std::string& path, const kernel::MapSet& maps,
-                               const core::Model* running) {
+Loaded load_configuration(const std::string& path, const kernel::MapSet& maps,
+                          const core::Model* running) {
   const es_geometry& geometry = maps.geometry();
-  core::Model model = config::load(path, geometry.hz);
-  check_capacities(path, model.host, geometry);
-  const std::string fault = core::keep_numbers(model, live_numbering(maps), geometry);
+  Loaded loaded{config::load(path, geometry.hz), live_numbering(maps)};
+  check_capacities(path, loaded.model.host, geometry);
+  const std::string fault = core::keep_numbers(loaded.model, loaded.live, geometry);
   if (!fault.empty()) throw Error(path + ": " + fault, kExitUsage);
-  if (running != nullptr) core::keep_shard_numbers(model, *running);
-  return model;
+  if (running != nullptr) core::keep_shard_numbers(loaded.model, *running);
+  return loaded;
 }
 
 std::vector<std::uint32_t> session_user_ids(const core::Model& model) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "userspace/core/model.h"
+#include "userspace/core/numbering.h"
 #include "userspace/kernel/map_set.h"
 
 namespace edgeshed::daemon {
@@ -14,8 +15,12 @@ namespace edgeshed::daemon {
 /// Loads `path`. Names that the live plan knows keep their numbers, shards those of `running`
 /// (null: nothing runs yet). Throws Error, one line: the file is wrong, or asks for more than the
 /// attached maps hold.
-core::Model load_configuration(const std::string& path, const kernel::MapSet& maps,
-                               const core::Model* running);
+struct Loaded {
+  core::Model model;
+  core::Numbering live;  // what the numbers of the live plan mean; empty: there is no plan
+};
+Loaded load_configuration(const std::string& path, const kernel::MapSet& maps,
+                          const core::Model* running);
 
 /// User ids of [session] users. Throws Error: a name that this host does not know.
 std::vector<std::uint32_t> session_user_ids(const core::Model& model);

@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace edgeshed::daemon {
@@ -28,7 +29,7 @@ Connections::Connections(const core::Model& model, const kernel::SlotTableMemory
       streams_(streams),
       table_(memory, std::move(grace)) {}
 
-Connections::Adopted Connections::adopt() {
+Connections::Adopted Connections::adopt(const core::Numbering& live) {
   const auto found = table_.adopt();
   Adopted adopted;
   adopted.repaired = found.repaired;
@@ -36,14 +37,15 @@ Connections::Adopted Connections::adopt() {
   for (const std::uint32_t record : table_.live_records()) {
     es_policy policy = records_[record].policy;
     // What the configuration holds now is added below; the rest of what it held is gone.
-    if (is_of_model(*model_, records_[record]) && (policy.flags & ES_CONN_OF_CONFIG) == 0) {
+    if (is_of_model(*model_, live, records_[record]) &&
+        (policy.flags & ES_CONN_OF_CONFIG) == 0) {
       ++adopted.kept;
       weigh(policy, 1);
       // Who is exempt is known anew: by the configuration, and by the allow list.
       policy.flags &= static_cast<__u16>(~ES_CONN_EXEMPT);
       table_.set_policy(record, policy);
       if ((policy.flags & ES_CONN_OF_SESSION) != 0) {
-        owner_[record] = kFormerSession;
+        owner_[record] = {kFormerSession, 0};
         ++adopted.awaited;
       }
       adopt_stream_block(record, used);
@@ -83,13 +85,13 @@ const core::Connection* Connections::configured(const es_key& key) const {
   return found == list.end() ? nullptr : &*found;
 }
 
-std::size_t Connections::make_room_for(const core::Model& next) {
+std::size_t Connections::make_room_for(const core::Model& next, const core::Numbering& live) {
   std::size_t removed = 0;
   const core::Model* const former = std::exchange(model_, &next);
   for (const std::uint32_t record : table_.live_records()) {
     const bool only_former = (records_[record].policy.flags & ES_CONN_OF_CONFIG) != 0 &&
                              configured(records_[record].key) == nullptr;
-    if (is_of_model(next, records_[record]) && !only_former) continue;
+    if (is_of_model(next, live, records_[record]) && !only_former) continue;
     remove_record(record);
     ++removed;
   }
@@ -99,6 +101,7 @@ std::size_t Connections::make_room_for(const core::Model& next) {
 
 void Connections::use(const core::Model& next) {
   model_ = &next;
+  exempt_counts_.clear();  // numbers may mean other endpoints now
   insert_configured();
   count_exempt();
 }
@@ -113,12 +116,14 @@ void Connections::adopt_stream_block(std::uint32_t record, std::vector<bool>& us
   }
 }
 
-bool Connections::is_of_model(const core::Model& model, const es_connection& record) {
+bool Connections::is_of_model(const core::Model& model, const core::Numbering& live,
+                              const es_connection& record) {
   const std::uint8_t number = record.key.endpoint;
   if (number == 0 || number > model.endpoints.size()) return false;
   const auto& rooms = model.endpoints[number - 1].rooms;
   return std::find(rooms.begin(), rooms.end(), record.policy.room) != rooms.end() &&
-         core::class_exists(model, record.policy.contract_class);
+         core::class_exists(model, record.policy.contract_class) &&
+         core::refers_to_same(record, model, live);
 }
 
 std::string Connections::read_key(const std::string& remote, const std::string& endpoint,
@@ -176,10 +181,10 @@ std::string Connections::connect(const ConnectRequest& request) {
   return insert(key, policy);
 }
 
-std::optional<core::Code> Connections::register_for(std::uint32_t session, const es_key& key,
-                                                    es_policy policy) {
+std::optional<core::Code> Connections::register_for(std::uint32_t session, std::uint32_t row,
+                                                    const es_key& key, es_policy policy) {
   if (const auto known = table_.find(key)) {
-    const std::uint32_t owner = owner_[*known];
+    const std::uint32_t owner = owner_[*known].session;
     if (owner != session && owner != kNoSession && session_lives && session_lives(owner)) {
       return core::Code::register_other_session;
     }
@@ -187,25 +192,47 @@ std::optional<core::Code> Connections::register_for(std::uint32_t session, const
   }
   policy.flags |= ES_CONN_OF_SESSION;
   if (!insert(key, policy).empty()) return core::Code::register_table_full;
-  owner_[*table_.find(key)] = session;
+  owner_[*table_.find(key)] = {session, row};
   return std::nullopt;
 }
 
-bool Connections::unregister(std::uint32_t session, const es_key& key) {
+bool Connections::unregister(std::uint32_t session, std::uint32_t row, const es_key& key) {
   const auto record = table_.find(key);
-  if (!record || owner_[*record] != session) return false;
-  remove_record(*record);
+  if (!record || owner_[*record].session != session || owner_[*record].row != row) return false;
+  let_go(*record);
   return true;
 }
 
-std::size_t Connections::remove_session(std::uint32_t session) {
+void Connections::let_go(std::uint32_t record) {
+  const core::Connection* const known = configured(records_[record].key);
+  if (known == nullptr) {
+    remove_record(record);
+    return;
+  }
+  owner_[record] = {};
+  es_policy policy = known->policy;
+  policy.flags |= ES_CONN_OF_CONFIG;
+  (void)insert(known->key, policy);  // it is there: nothing can be full
+}
+
+std::size_t Connections::remove_sessions(std::span<const std::uint32_t> sessions) {
   std::size_t removed = 0;
   for (std::uint32_t record = 0; record < owner_.size(); ++record) {
-    if (owner_[record] != session) continue;
-    remove_record(record);
+    const std::uint32_t owner = owner_[record].session;
+    if (owner == kNoSession) continue;
+    if (std::find(sessions.begin(), sessions.end(), owner) == sessions.end()) continue;
+    let_go(record);
     ++removed;
   }
   return removed;
+}
+
+std::vector<std::uint16_t> Connections::rooms_of(std::uint32_t session) const {
+  std::set<std::uint16_t> rooms;
+  for (std::uint32_t record = 0; record < owner_.size(); ++record) {
+    if (owner_[record].session == session) rooms.insert(records_[record].policy.room);
+  }
+  return {rooms.begin(), rooms.end()};
 }
 
 void Connections::weigh(const es_policy& policy, double sign) {
@@ -214,7 +241,8 @@ void Connections::weigh(const es_policy& policy, double sign) {
     weight_changed_.resize(weights_.size());
   }
   const double weight = 256.0 / std::max<double>(policy.weight_inverse_q8, 1);
-  weights_[policy.room] = std::max(0.0, weights_[policy.room] + sign * weight);
+  const double sum = weights_[policy.room] + sign * weight;
+  weights_[policy.room] = sum < kWeightMin / 2 ? 0 : sum;  // not the rest of many roundings
   weight_changed_[policy.room] = true;
 }
 
@@ -277,7 +305,7 @@ std::string Connections::insert(const es_key& key, const es_policy& policy) {
   if (known && records_[*record].key.stream_block == 0) {
     table_.set_stream_block(*record, take_stream_block(policy.room));
   }
-  if (!known) owner_[*record] = kNoSession;
+  if (!known) owner_[*record] = {};
   if (before) weigh(*before, -1);
   weigh(wanted, 1);
   if (allowed && !known) {
@@ -294,7 +322,7 @@ void Connections::remove_record(std::uint32_t record) {
   const es_policy policy = records_[record].policy;
   if (!table_.remove(key)) return;
   weigh(policy, -1);
-  owner_[record] = kNoSession;
+  owner_[record] = {};
   if (key.stream_block != 0) pending_blocks_.push_back(key.stream_block);
 }
 

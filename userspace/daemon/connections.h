@@ -17,6 +17,7 @@
 #include "maps/connection.h"
 #include "userspace/core/codes.h"
 #include "userspace/core/model.h"
+#include "userspace/core/numbering.h"
 #include "userspace/daemon/allow_list.h"
 #include "userspace/daemon/protocol.h"
 #include "userspace/kernel/slot_table.h"
@@ -44,12 +45,13 @@ class Connections {
               std::span<es_stream_block> streams, kernel::Grace grace);
 
   /// Takes over the table as it is, then adds the configuration's own connections. Call it first.
+  /// `live`: what the numbers in the records meant when they were written.
   /// What sessions of the former daemon owned is kFormerSession's from here on.
-  Adopted adopt();
+  Adopted adopt(const core::Numbering& live = {});
 
   /// A reload, before the next plan: removes what `next` has no place for, and what stood in the
   /// former configuration only. Returns the number removed.
-  std::size_t make_room_for(const core::Model& next);
+  std::size_t make_room_for(const core::Model& next, const core::Numbering& live);
   /// A reload, after the next plan: from here on `next` is the model; its connections are added.
   void use(const core::Model& next);
 
@@ -62,12 +64,16 @@ class Connections {
   static constexpr std::uint32_t kNoSession = 0;
   static constexpr std::uint32_t kFormerSession = 1;  // of a former daemon; sessions begin at 2
   /// A session's connection: adds or changes one, and makes it that session's. Empty, or why not.
-  [[nodiscard]] std::optional<core::Code> register_for(std::uint32_t session, const es_key& key,
-                                                       es_policy policy);
-  /// Removes a connection if it is that session's. False: it is not.
-  bool unregister(std::uint32_t session, const es_key& key);
-  /// Removes all that is still that session's. Returns the number removed.
-  std::size_t remove_session(std::uint32_t session);
+  /// `row`: the session's name for it; the last row that names a connection has it.
+  [[nodiscard]] std::optional<core::Code> register_for(std::uint32_t session, std::uint32_t row,
+                                                       const es_key& key, es_policy policy);
+  /// Lets go of a connection if it is that session's and row's. False: it is not. One that the
+  /// configuration holds stays, as the configuration says.
+  bool unregister(std::uint32_t session, std::uint32_t row, const es_key& key);
+  /// The same for all that these sessions still have. Returns how many.
+  std::size_t remove_sessions(std::span<const std::uint32_t> sessions);
+  /// Rooms in which a session has connections.
+  [[nodiscard]] std::vector<std::uint16_t> rooms_of(std::uint32_t session) const;
   /// Called with the session of a live record that somebody else asks for: true if it is alive.
   std::function<bool(std::uint32_t session)> session_lives;
 
@@ -94,7 +100,9 @@ class Connections {
                                      es_key& key) const;
   [[nodiscard]] std::string read_policy(const ConnectRequest& request,
                                         const core::Endpoint& endpoint, es_policy& policy) const;
-  [[nodiscard]] static bool is_of_model(const core::Model& model, const es_connection& record);
+  [[nodiscard]] static bool is_of_model(const core::Model& model, const core::Numbering& live,
+                                        const es_connection& record);
+  void let_go(std::uint32_t record);
   [[nodiscard]] const core::Connection* configured(const es_key& key) const;
   [[nodiscard]] bool wants_streams(std::uint16_t room) const;
   [[nodiscard]] std::uint32_t take_stream_block(std::uint16_t room);
@@ -102,7 +110,11 @@ class Connections {
 
   const core::Model* model_;
   const AllowList* allowed_ = nullptr;
-  std::vector<std::uint32_t> owner_;          // session by record
+  struct Owner {
+    std::uint32_t session = kNoSession;
+    std::uint32_t row = 0;
+  };
+  std::vector<Owner> owner_;                  // by record
   std::vector<std::uint32_t> exempt_counts_;  // by endpoint number, as told last
   std::vector<double> weights_;               // by room
   std::vector<bool> weight_changed_;          // by room

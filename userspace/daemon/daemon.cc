@@ -76,9 +76,10 @@ kernel::SlotTableMemory table_memory(const kernel::MapSet& maps) {
 /// needs the ones before it.
 class Daemon {
  public:
-  Daemon(const DaemonOptions& options, core::Model model, kernel::MapSet maps)
+  Daemon(const DaemonOptions& options, Loaded loaded, kernel::MapSet maps)
       : options_(options),
-        setup_(std::make_unique<Setup>(std::move(model))),
+        live_(std::move(loaded.live)),
+        setup_(std::make_unique<Setup>(std::move(loaded.model))),
         maps_(std::move(maps)),
         clock_(maps_.geometry().hz),
         events_(maps_.events_fd()),
@@ -141,7 +142,7 @@ class Daemon {
     connections_.exempt_changed = [this](std::uint8_t endpoint, std::uint32_t count) {
       sender_.send(ExemptCount{endpoint, count});
     };
-    const auto adopted = connections_.adopt();
+    const auto adopted = connections_.adopt(live_);
     connections_.allow(allowed_);
     if (adopted.awaited != 0) sessions_.await_former();
     spdlog::info(
@@ -210,10 +211,9 @@ class Daemon {
   /// The file anew, as one plan or not at all. Empty, or the line that says what is wrong.
   std::string reload(boost::json::object& more) {
     try {
-      auto next =
-          std::make_unique<Setup>(load_configuration(options_.config, maps_, &setup_->model));
-      const std::vector<std::uint32_t> users = session_user_ids(next->model);
-      const std::string fault = change_to(std::move(next), more);
+      Loaded loaded = load_configuration(options_.config, maps_, &setup_->model);
+      const std::vector<std::uint32_t> users = session_user_ids(loaded.model);
+      const std::string fault = change_to(std::move(loaded), more);
       if (!fault.empty()) throw Error(fault);
       if (session_server_ != nullptr) session_server_->set_users(users);
       return {};
@@ -223,36 +223,51 @@ class Daemon {
     }
   }
 
-  /// `next` in the place of what runs: what it has no place for goes first, then its plan comes as
-  /// a whole, then its ports and connections.
-  std::string change_to(std::unique_ptr<Setup> next, boost::json::object& more) {
-    const ConfigurationDifference difference = difference_of(setup_->model, next->model);
-    Ports ports(next->model, maps_.ports());
-    if (!sender_.try_send(SetupChange{next.get()})) return "the daemon is busy; send again";
-    ports.clear_changed();
-    const std::size_t removed = connections_.make_room_for(next->model);
-    if (!ticks_run(next->model)) {
-      abandoned_.push_back(std::move(next));  // a tick may still take it
-      return "no tick took the new configuration within 2 s; see the log, restart edgeshedd";
+  /// Another configuration in the place of what runs: what it has no place for goes first, then its
+  /// plan comes as a whole, then its ports and connections.
+  std::string change_to(Loaded loaded, boost::json::object& more) {
+    const ConfigurationDifference difference = difference_of(setup_->model, loaded.model);
+    next_ = std::make_unique<Setup>(std::move(loaded.model));
+    Ports ports(next_->model, maps_.ports());
+    if (!send_setup()) {
+      next_.reset();
+      return "the daemon is busy; send again";
     }
+    // From here on the tick thread has it: there is no way back, and nothing may stop half-way.
+    ports.clear_changed();
+    std::size_t removed = 0;
+    attempt("connections", [&] { removed = connections_.make_room_for(next_->model, loaded.live); });
+    while (snapshots_.latest().model != &next_->model) {
+      if (!tick_thread_->failure().empty()) return tick_thread_->failure();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    service_.log_changes();  // the last ones of the former shards
     ports.publish();
-    connections_.use(next->model);
-    sessions_.use(next->model);
-    service_.use(next->model);
-    setup_ = std::move(next);
+    attempt("connections", [&] { connections_.use(next_->model); });
+    sessions_.use(next_->model);
+    service_.use(next_->model);
+    setup_ = std::move(next_);
     if (interfaces_ != nullptr) interfaces_->use(setup_->model.interfaces);
     log_reload(difference, removed, more);
     return {};
   }
 
-  /// Waits for the first tick on `model`. False: there is none.
-  bool ticks_run(const core::Model& model) {
-    const std::uint64_t deadline_ns = monotonic_ns() + 2'000'000'000;
-    while (snapshots_.latest().model != &model) {
-      if (monotonic_ns() > deadline_ns) return false;
+  /// Half a second for what waits before it.
+  bool send_setup() {
+    for (int i = 0; i < 500; ++i) {
+      if (sender_.try_send(SetupChange{next_.get()})) return true;
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    return true;
+    return false;
+  }
+
+  template <typename Step>
+  void attempt(const char* what, Step step) {
+    try {
+      step();
+    } catch (const std::exception& error) {
+      spdlog::error("reload, {}: {}; the rest of it goes on", what, error.what());
+    }
   }
 
   void log_reload(const ConfigurationDifference& difference, std::size_t removed,
@@ -299,8 +314,9 @@ class Daemon {
   }
 
   const DaemonOptions& options_;
+  core::Numbering live_;          // of the plan that a former daemon left
   std::unique_ptr<Setup> setup_;  // that runs
-  std::vector<std::unique_ptr<Setup>> abandoned_;
+  std::unique_ptr<Setup> next_;   // that the tick thread is about to take
   kernel::MapSet maps_;
   kernel::JiffiesClock clock_;
   EventRing events_;
@@ -325,9 +341,9 @@ int run(const DaemonOptions& options) {
   // The maps that `edgeshed attach` made.
   kernel::MapSet maps = kernel::MapSet::from_pins(options.pin_dir, kernel::Access::kReadWrite);
   // The configuration, checked against this kernel's HZ. Nothing has been written so far.
-  core::Model model = load_configuration(options.config, maps, nullptr);
-  session_user_ids(model);  // throws for a user that is not there
-  const auto daemon = std::make_unique<Daemon>(options, std::move(model), std::move(maps));
+  Loaded loaded = load_configuration(options.config, maps, nullptr);
+  session_user_ids(loaded.model);  // throws for a user that is not there
+  const auto daemon = std::make_unique<Daemon>(options, std::move(loaded), std::move(maps));
   return daemon->run();
 }
 

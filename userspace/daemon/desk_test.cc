@@ -50,6 +50,8 @@ class Sent : public session::SessionOutput {
     return true;
   }
 
+  void end() override { ended = true; }
+
   template <typename Message>
   Message last() const {
     Message message{};
@@ -59,6 +61,7 @@ class Sent : public session::SessionOutput {
     return message;
   }
   std::vector<std::string> messages;
+  bool ended = false;
 };
 
 template <typename Message>
@@ -173,7 +176,7 @@ TEST_F(DeskTest, WhatADeadServerLeavesGoesAfterTenSeconds) {
     server.connect(0, server.open("lobby"), 1);
     server.connect(1, 0, 2);
   }
-  EXPECT_TRUE(sessions_->to_json().empty());
+  EXPECT_TRUE(sessions_->to_json(0, 9).empty());
   now_ns_ += 5'000'000'000;
   tick();
   service_->upkeep();
@@ -205,19 +208,102 @@ TEST_F(DeskTest, AReloadThatTakesAShardEndsItsSession) {
   Server server(*this, 2);
   server.hello("other");
   server.connect(0, server.open("attic"), 1);
+  Server stays(*this, 3);
+  stays.hello("arena");
+  stays.connect(0, stays.open("lobby"), 2);
   core::Model next = config::parse(
       "[host]\nconnections_max = 8\n[[shard]]\nname = \"arena\"\n[[room]]\nname = \"lobby\"\n"
       "shard = \"arena\"\n",
       "next.toml");
   sessions_->use(next);
-  EXPECT_EQ(refusal(server), "register_shard_unknown");
-  EXPECT_EQ(connections_->size(), 0u);
-  // It goes on talking, and is answered.
+  EXPECT_TRUE(server.sent.ended);
+  EXPECT_FALSE(stays.sent.ended);
+  // What was under way is answered all the same.
   EXPECT_EQ(server.open("attic"), ES_SESSION_NONE);
   server.connect(0, 1, 1);
   EXPECT_EQ(refusal(server), "register_shard_unknown");
   server.say(bytes_of(es_session_disconnect{}, ES_SESSION_disconnect));
   server.say(bytes_of(es_session_room_close{}, ES_SESSION_room_close));
+}
+
+TEST_F(DeskTest, ARoomThatMovesEndsTheSessionThatHasIt) {
+  Server server(*this, 2);
+  server.hello("arena");
+  server.connect(0, server.open("lobby"), 1);
+  core::Model next = setup_->model;
+  next.rooms[0].shard = 1;
+  sessions_->use(next);
+  EXPECT_TRUE(server.sent.ended);
+  EXPECT_FALSE(sessions_->places().is_open(0));
+}
+
+TEST_F(DeskTest, RoomsMustBeOpenAndPlacedForConnections) {
+  Server server(*this, 2);
+  server.hello("arena");
+  server.connect(0, 0, 1);
+  EXPECT_EQ(refusal(server), "register_room_unknown");
+  EXPECT_EQ(server.open("lobby"), 0u);
+  server.connect(0, 0, 1);
+  EXPECT_EQ(connections_->size(), 1u);
+}
+
+TEST_F(DeskTest, ARepeatedConnectKeepsWhatIsKnown) {
+  Server server(*this, 2);
+  server.hello("arena");
+  const std::uint32_t room = server.open("lobby");
+  server.connect(0, room, 1);
+  records_in_[0].contract[0] = 77;
+  server.connect(0, room, 1);
+  EXPECT_EQ(records_in_[0].contract[0], 77u);
+  // A rejoin: the new row connects before the old one leaves.
+  server.connect(1, room, 1);
+  es_session_disconnect leave{};
+  leave.row = 0;
+  server.say(bytes_of(leave, ES_SESSION_disconnect));
+  EXPECT_EQ(connections_->size(), 1u);
+}
+
+TEST_F(DeskTest, AConfiguredConnectionOutlivesItsSession) {
+  core::Model& model = const_cast<core::Model&>(setup_->model);
+  core::Connection configured;
+  ASSERT_TRUE(core::parse_remote("10.0.0.9:4000", configured.key));
+  configured.key.endpoint = 1;
+  configured.policy.priority = 200;
+  configured.policy.weight_inverse_q8 = 256;
+  model.connections.push_back(configured);
+  connections_->use(model);
+  {
+    Server server(*this, 2);
+    server.hello("arena");
+    server.connect(0, server.open("lobby"), 9);
+    EXPECT_EQ(records_[0].policy.priority, 128);
+  }
+  now_ns_ += 11'000'000'000;
+  service_->upkeep();
+  EXPECT_EQ(connections_->size(), 1u);
+  EXPECT_EQ(records_[0].policy.priority, 200);
+}
+
+TEST_F(DeskTest, RoomsAreCountedWithoutAReportOfThem) {
+  Server server(*this, 2);
+  server.hello("arena");
+  server.open("lobby");
+  service_->upkeep();
+  tick(2);
+  EXPECT_EQ(box_->latest().shards[0].signals.room_count, 1u);
+}
+
+TEST_F(DeskTest, ANameIsShownAsFarAsItCanBe) {
+  Server server(*this, 2);
+  es_session_hello hello{};
+  hello.magic = ES_SESSION_MAGIC;
+  hello.version = ES_SESSION_VERSION;
+  hello.rows = 1;
+  std::strcpy(hello.shard, "arena");
+  std::strcpy(hello.server, "g\xc3\x1b[2J\n");
+  EXPECT_EQ(server.say(bytes_of(hello, ES_SESSION_hello)), "");
+  const auto list = sessions_->to_json(0, 2);
+  EXPECT_EQ(list.at(0).at("server").as_string(), "g??[2J?");
 }
 
 TEST_F(DeskTest, AServerThatFlapsIsPutOff) {

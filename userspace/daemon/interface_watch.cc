@@ -115,9 +115,9 @@ void InterfaceWatch::check(const std::string& dev, Watched& watched,
   } else if (watched.ifindex != 0 && watched.ifindex != ifindex) {
     put_back(dev, watched, ifindex);
   } else {
-    change(dev, watched, State::kUnprotected,
-           watched.ifindex == 0 ? "not attached; edgeshed attach"
-                                : "the programs were taken off; edgeshed attach puts them back");
+    // Taken off on purpose, or never put on: a device of that name that comes later is not ours.
+    watched.ifindex = 0;
+    change(dev, watched, State::kUnprotected, "not attached; edgeshed attach puts it on");
   }
 }
 

@@ -142,6 +142,11 @@ RoomsRequest read_rooms(Members& members) {
   return {members.whole("first", false, 65535).value_or(0)};
 }
 
+StatusRequest read_status(Members& members) {
+  members.only({"first"});
+  return {members.whole("first", false, 65535).value_or(0)};
+}
+
 PlaceRequest read_place(Members& members) {
   members.only({"room", "players"});
   PlaceRequest place;
@@ -167,9 +172,9 @@ std::optional<Request> read_members(std::string_view command, Members& members) 
   if (command == "allow") return read_allow(members);
   if (command == "rooms") return read_rooms(members);
   if (command == "place") return read_place(members);
-  if (command != "status" && command != "events" && command != "reload") return std::nullopt;
+  if (command == "status") return read_status(members);
+  if (command != "events" && command != "reload") return std::nullopt;
   members.only({});
-  if (command == "status") return StatusRequest{};
   if (command == "reload") return ReloadRequest{};
   return EventsRequest{};
 }
@@ -206,7 +211,9 @@ json::object write_members(const OverrideRequest& override) {
           {"for_s", override.for_s}};
 }
 
-json::object write_members(const StatusRequest&) { return {{"command", "status"}}; }
+json::object write_members(const StatusRequest& status) {
+  return {{"command", "status"}, {"first", status.first}};
+}
 json::object write_members(const EventsRequest&) { return {{"command", "events"}}; }
 json::object write_members(const ReloadRequest&) { return {{"command", "reload"}}; }
 

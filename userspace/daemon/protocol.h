@@ -5,7 +5,7 @@
 //   {"command":"disconnect","remote":"203.0.113.7:40000","endpoint":"game"}
 //   {"command":"override","shard":"arena","rung":2,"for_s":30}
 //   {"command":"allow","address":"203.0.113.7","for_s":3600}   {"command":"reload"}
-//   {"command":"status"}   {"command":"events"}   {"command":"rooms","first":0}
+//   {"command":"status","first":0}   {"command":"events"}   {"command":"rooms","first":0}
 //   {"command":"place","room":"match-7","players":16}
 //   {"command":"names","kind":"room","first":0}
 //   -> {"ok":true,...} or {"ok":false,"error":"one line"}
@@ -68,7 +68,11 @@ struct AllowRequest {
 /// Reads the configuration's file anew and applies it as one plan, or not at all.
 struct ReloadRequest {};
 
-struct StatusRequest {};
+/// Shards with their sessions, and endpoints: kShardsPerAnswer of each, from number `first` on.
+struct StatusRequest {
+  std::uint32_t first = 0;
+};
+inline constexpr std::size_t kShardsPerAnswer = 48;  // of about 1 KB with session and endpoint
 
 /// The sampled sheds that the daemon keeps.
 struct EventsRequest {};

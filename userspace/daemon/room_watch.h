@@ -33,6 +33,7 @@ core::RoomConnection watch(WatchedPeer& peer, const es_board_connection& row, st
 /// States of all rooms, by number.
 class RoomWatch {
  public:
+  /// `rooms`: that the maps hold.
   explicit RoomWatch(std::size_t rooms) : observed_(rooms), states_(rooms), at_evict_(rooms) {}
 
   /// A pass begins: nothing has been observed.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <exception>
 #include <utility>
 #include <variant>
@@ -101,6 +102,10 @@ std::string Service::act(const AllowRequest& request, More& more) {
   }
   const std::uint64_t now_ns = edges_.now_ns();
   const auto until_ns = now_ns + static_cast<std::uint64_t>(request.for_s * 1e9);
+  if (edges_.allowed->entries().size() >= AllowList::kAllowedMax && request.for_s > 0) {
+    return fmt::format("{} addresses are allowed already; end one with edgeshed allow ADDR --end",
+                       AllowList::kAllowedMax);
+  }
   const bool known = edges_.allowed->set(address, until_ns, now_ns);
   if (request.for_s == 0 && !known) return request.address + " is not allowed; nothing to end";
   edges_.connections->allow(*edges_.allowed);
@@ -113,12 +118,16 @@ std::string Service::act(const AllowRequest& request, More& more) {
 
 std::string Service::act(const ReloadRequest&, More& more) { return edges_.reload(more); }
 
-std::string Service::act(const StatusRequest&, More& more) {
+std::string Service::act(const StatusRequest& request, More& more) {
   figures_.connections = edges_.connections->size();
   figures_.connections_max = edges_.connections->capacity();
   const std::uint64_t now_ns = edges_.now_ns();
-  more = status_json(edges_.snapshots->latest(), figures_, now_ns);
-  more["sessions"] = edges_.sessions->to_json();
+  const std::size_t end = request.first + kShardsPerAnswer;
+  more = status_json(edges_.snapshots->latest(), figures_, now_ns, request.first, end);
+  more["sessions"] = edges_.sessions->to_json(request.first, end);
+  more["next"] = end;
+  more["total"] = std::max(edges_.model->shards.size(), edges_.model->endpoints.size());
+  if (request.first != 0) return {};
   if (edges_.interfaces) more["interfaces"] = edges_.interfaces();
   more["allowed"] = edges_.allowed->to_json(now_ns);
   return {};
@@ -126,7 +135,7 @@ std::string Service::act(const StatusRequest&, More& more) {
 
 RoomFacts Service::facts_of(std::uint16_t room) const {
   RoomFacts facts;
-  facts.open = edges_.sessions->is_open(room);
+  facts.open = edges_.sessions->places().is_open(room);
   facts.state = edges_.sessions->rooms().state(room);
   facts.consumers_at_evict = edges_.sessions->rooms().at_evict(room);
   return facts;
@@ -191,16 +200,20 @@ std::string Service::act(const NamesRequest& request, More& more) {
   return {};
 }
 
-void Service::upkeep() {
+void Service::log_changes() {
   ShardChange entry;
   while (edges_.changes->try_pop(entry)) {
     const core::RungChange& change = entry.change;
     spdlog::info("shard {}: rung {} -> {} ({}), {}; released by {} for {:.1f} s",
-                 edges_.model->shards[entry.shard].name, change.from, change.to,
+                 entry.model->shards[entry.shard].name, change.from, change.to,
                  core::code_info(core::rung_code(change.to)).name, core::cause_text(change.cause),
                  core::to_text(change.release), change.hold_s);
     edges_.sessions->rung_changed(entry);
   }
+}
+
+void Service::upkeep() {
+  log_changes();
   if (edges_.allowed->expire(edges_.now_ns())) edges_.connections->allow(*edges_.allowed);
   try {
     edges_.sessions->upkeep();

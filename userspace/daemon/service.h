@@ -47,6 +47,9 @@ class Service {
   /// so.
   void upkeep();
 
+  /// Logs rung changes, and tells the servers of their shards.
+  void log_changes();
+
   /// A reload: `next` runs from now on.
   void use(const core::Model& next) { edges_.model = &next; }
 

@@ -12,12 +12,14 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "userspace/core/model.h"
 #include "userspace/daemon/command_sender.h"
 #include "userspace/daemon/connections.h"
+#include "userspace/daemon/room_places.h"
 #include "userspace/daemon/room_watch.h"
 #include "userspace/daemon/snapshot.h"
 #include "userspace/session/boards.h"
@@ -69,17 +71,18 @@ class SessionDesk : public session::SessionHost {
   /// were refused. Call it every 100 ms or so.
   void upkeep();
 
-  /// A reload: `next` runs from now on. Sessions of shards that it lacks are told and forgotten.
+  /// A reload: `next` runs from now on. Sessions that it changes anything for (their shard, a room
+  /// that they have open) end, so that their server registers anew.
   void use(const core::Model& next);
 
   /// Whether a room could be placed now: empty, or why not. Changes nothing.
   [[nodiscard]] std::optional<session::Refused> judge_placement(std::uint16_t room,
                                                                 std::uint32_t players) const;
 
+  /// Sessions of shards `first` to `end` - 1:
   /// [{"shard":...,"server":...,"pid":...,"rooms":2,"connections":31,...}].
-  [[nodiscard]] boost::json::array to_json() const;
-  /// True if a server has opened the room.
-  [[nodiscard]] bool is_open(std::uint16_t room) const { return placed_.contains(room); }
+  [[nodiscard]] boost::json::array to_json(std::size_t first, std::size_t end) const;
+  [[nodiscard]] const RoomPlaces& places() const { return places_; }
   [[nodiscard]] const RoomWatch& rooms() const { return watch_; }
 
  private:
@@ -105,7 +108,6 @@ class SessionDesk : public session::SessionHost {
   struct Orphans {
     session::SessionId session = 0;
     std::uint64_t until_ns = 0;
-    std::vector<std::uint16_t> rooms;  // its server may open them again, whatever the load
   };
   struct Retired {
     std::unique_ptr<session::Boards> boards;
@@ -113,26 +115,30 @@ class SessionDesk : public session::SessionHost {
   };
 
   Open* find(session::SessionId id);
-  std::optional<session::Refused> check_peer(const Open& open, const es_session_connect& peer,
-                                             es_key& key, es_policy& policy) const;
+  std::optional<session::Refused> check_peer(session::SessionId id, const Open& open,
+                                             const es_session_connect& peer, es_key& key,
+                                             es_policy& policy) const;
   void tell(Open& open, es_session_event event, core::Code code);
+  void tell_refused_reports(const Snapshot& snapshot);
+  void tell_ticks();
+  void room_changed(const Open& open, std::uint16_t room, bool is_open);
+  void expire_orphans(std::uint64_t now_ns);
   void watch_peers();
   void watch_peer(Open& open, std::uint32_t row, std::uint64_t now_ns);
   void tell_room(std::uint16_t room, const core::RoomState& state);
-  void release_room(Open& open, std::uint16_t room);
-  [[nodiscard]] bool is_orphaned(std::uint16_t room) const;
+  [[nodiscard]] bool survives(session::SessionId id, const Open& open,
+                              const core::Model& next) const;
 
   SessionDeskEdges edges_;
   std::map<session::SessionId, Open> sessions_;
-  struct Placed {
-    session::SessionId session = 0;
-    std::uint32_t players = 0;  // expected
-  };
-  std::map<std::uint16_t, Placed> placed_;  // rooms that servers have opened
+  RoomPlaces places_;
   RoomWatch watch_;
   std::vector<Orphans> orphans_;
   std::vector<Retired> retired_;
   std::uint64_t ticks_seen_ = 0;
+  // What the tick thread is to be told at the next upkeep: a server may change its mind faster.
+  std::set<std::uint16_t> rooms_to_tell_;
+  std::set<std::uint32_t> shards_to_tell_;
 };
 
 }  // namespace edgeshed::daemon

@@ -35,6 +35,7 @@ Setup::Setup(core::Model configured)
       room_weight(model.rooms.size()),
       states(model.shards.size()),
       standard_level(model.shards.size()) {
+  for (auto& from : rate_from) from.fill(kNeverSeen);
   for (ShardWork& shard : shards) {
     shard.cost = core::initial_cost(model.cost);
     shard.lane_tiers = core::default_lane_tiers();
@@ -57,6 +58,7 @@ void Setup::take_over(const Setup& former) {
     if (model.shards[i].name != former.model.shards[i].name) continue;
     shards[i].told = former.shards[i].told;
     shards[i].boards = former.shards[i].boards;
+    shards[i].rooms_opened = former.shards[i].rooms_opened;
     shards[i].board_reader = former.shards[i].board_reader;
     shards[i].state = former.shards[i].state;
     shards[i].arrivals = former.shards[i].arrivals;

@@ -24,7 +24,8 @@ namespace edgeshed::daemon {
 /// What a tick keeps of one shard.
 struct ShardWork {
   ShardReport told;      // by `edgeshed report`; at_ns 0: never
-  SessionBoards boards;  // of the server's session; null: none
+  SessionBoards boards;            // of the server's session; null: none
+  std::uint32_t rooms_opened = 0;  // by it
   session::ReportReader board_reader;
   core::ShardSignals signals;
   core::ShardState state;
@@ -43,6 +44,9 @@ struct ShardWork {
   /// Whether demand is worth sampling: its cost is known, or can be learned from a session.
   [[nodiscard]] bool has_costs() const { return cost.known || boards.report != nullptr; }
 };
+
+/// Setup::rate_from of an endpoint that was never looked at.
+inline constexpr std::uint64_t kNeverSeen = ~std::uint64_t{0};
 
 class Setup {
  public:

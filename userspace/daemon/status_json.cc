@@ -129,15 +129,15 @@ json::object room_json(const Snapshot& snapshot, std::uint16_t number, const Roo
 }
 
 json::object status_json(const Snapshot& snapshot, const ServiceFigures& figures,
-                         std::uint64_t now_ns) {
+                         std::uint64_t now_ns, std::size_t first, std::size_t end) {
   const core::Model& model = *snapshot.model;
   json::array shards;
-  for (std::size_t i = 0; i < model.shards.size(); ++i) {
+  for (std::size_t i = first; i < std::min(end, model.shards.size()); ++i) {
     if (!core::exists(model.shards[i])) continue;
     shards.push_back(shard_json(model.shards[i], snapshot.shards[i], now_ns));
   }
   json::array endpoints;
-  for (std::size_t i = 0; i < model.endpoints.size(); ++i) {
+  for (std::size_t i = first; i < std::min(end, model.endpoints.size()); ++i) {
     if (!core::exists(model.endpoints[i])) continue;
     endpoints.push_back(endpoint_json(model.endpoints[i], snapshot.endpoints[i]));
   }

@@ -26,8 +26,10 @@ struct ServiceFigures {
 };
 
 /// {"daemon":{...},"shards":[...],"endpoints":[...]}, with the names of the snapshot's own model.
+/// Of shards and endpoints those with index `first` to `end` - 1.
 [[nodiscard]] boost::json::object status_json(const Snapshot& snapshot,
-                                              const ServiceFigures& figures, std::uint64_t now_ns);
+                                              const ServiceFigures& figures, std::uint64_t now_ns,
+                                              std::size_t first, std::size_t end);
 
 /// What the service thread knows of a room.
 struct RoomFacts {

@@ -85,6 +85,7 @@ void Ticker::sample(bool events_ready) {
 }
 
 void Ticker::apply(const ShardReport& report) {
+  if (report.shard >= setup_->shards.size()) return;  // gone with a reload
   ShardReport& last = setup_->shards[report.shard].told;
   const std::uint32_t rooms = report.rooms == kRoomsUnchanged ? last.rooms : report.rooms;
   last = report;
@@ -92,6 +93,7 @@ void Ticker::apply(const ShardReport& report) {
 }
 
 void Ticker::apply(const RungOverride& override) {
+  if (override.shard >= setup_->shards.size()) return;  // gone with a reload
   core::ShardState& state = setup_->shards[override.shard].state;
   if (override.until_ns == 0) {
     core::ShardController::clear_override(state);
@@ -101,9 +103,17 @@ void Ticker::apply(const RungOverride& override) {
 }
 
 void Ticker::apply(const SessionChange& change) {
+  if (change.shard >= setup_->shards.size()) return;  // gone with a reload
   ShardWork& shard = setup_->shards[change.shard];
   shard.boards = change.boards;
   shard.board_reader = {};
+  shard.rooms_opened = 0;
+  shard.cost.begun = false;  // another process, and other totals
+}
+
+void Ticker::apply(const RoomsOpened& opened) {
+  if (opened.shard >= setup_->shards.size()) return;  // gone with a reload
+  setup_->shards[opened.shard].rooms_opened = opened.rooms;
 }
 
 void Ticker::apply(const ServerThins& thins) {
@@ -112,7 +122,8 @@ void Ticker::apply(const ServerThins& thins) {
 }
 
 void Ticker::apply(const ExemptCount& exempt) {
-  setup_->exempt[exempt.endpoint - 1] = exempt.connections;
+  const std::size_t index = exempt.endpoint - std::size_t{1};
+  if (index < setup_->exempt.size()) setup_->exempt[index] = exempt.connections;
 }
 
 void Ticker::apply(const RoomWeight& weight) {
@@ -140,8 +151,8 @@ void Ticker::sample_endpoint(std::size_t index) {
   if (!rate_due_) return;
   const double seconds = static_cast<double>(now_ns_ - rate_from_ns_) / kNanosPerSecond;
   for (int d = 0; d < ES_DIRECTIONS; ++d) {
-    const bool first = rate_from_ns_ == 0;
-    const std::uint64_t more = first ? 0 : view.seen[d] - setup_->rate_from[index][d];
+    const std::uint64_t from = setup_->rate_from[index][d];
+    const std::uint64_t more = from == kNeverSeen ? 0 : view.seen[d] - from;
     view.packets_per_s[d] = static_cast<double>(more) / seconds;
   }
   setup_->rate_from[index] = view.seen;
@@ -204,7 +215,7 @@ void Ticker::read_board(std::size_t index) {
   signals.ring_occupancy = last.ring_occupancy;
   // A tick that runs is news by itself: a server that hangs in it reports nothing any more.
   signals.reported_at_ns = signals.running_tick_age_ms > 0 ? now_ns_ : last.reported_ns;
-  signals.room_count = last.rooms == ES_SESSION_NONE ? 0 : last.rooms;
+  signals.room_count = last.rooms == ES_SESSION_NONE ? work.rooms_opened : last.rooms;
   if (!fresh) return;
   const core::ShardWork done{last.reported_ns, last.busy_ns, work.arrivals.passed};
   core::observe_cost(work.cost, done, setup_->model.cost);
@@ -224,7 +235,7 @@ void Ticker::climb() {
     const auto change = setup_->controller.step(work.state, work.signals, now_ns_);
     keep_degree(i);
     if (!change) continue;
-    const ShardChange entry{static_cast<std::uint32_t>(i), *change};
+    const ShardChange entry{&setup_->model, static_cast<std::uint32_t>(i), *change};
     if (!edges_.changes->try_push(entry)) ++changes_unlogged_;
   }
 }
@@ -310,7 +321,7 @@ void Ticker::report(const LoopFigures& figures) {
   snapshot.duration = figures.duration;
   snapshot.changes_unlogged = changes_unlogged_;
   snapshot.generation = writer_.generation();
-  if (snapshot.model != &setup_->model) snapshot.shape_for(setup_->model);
+  snapshot.shape_for(setup_->model);
   for (std::size_t i = 0; i < setup_->shards.size(); ++i) {
     const ShardWork& work = setup_->shards[i];
     snapshot.shards[i] = {setup_->states[i],

@@ -79,6 +79,7 @@ class Ticker {
   void apply(const ShardReport& report);
   void apply(const RungOverride& override);
   void apply(const SessionChange& change);
+  void apply(const RoomsOpened& opened);
   void apply(const ServerThins& thins);
   void apply(const ExemptCount& exempt);
   void apply(const RoomWeight& weight);

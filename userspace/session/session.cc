@@ -17,7 +17,7 @@ bool terminated(const char (&text)[kBytes]) {
 template <std::size_t kBytes>
 void copy_text(char (&to)[kBytes], std::string_view text) {
   const std::size_t bytes = std::min(text.size(), kBytes - 1);
-  std::memcpy(to, text.data(), bytes);
+  text.copy(to, bytes);
   to[bytes] = 0;
 }
 

@@ -40,6 +40,8 @@ class SessionOutput {
   virtual ~SessionOutput() = default;
   /// False: the server does not read, or is gone; the message is lost.
   virtual bool send(std::span<const std::byte> message, std::initializer_list<int> fds) = 0;
+  /// Ends the connection: the server registers anew, if it can.
+  virtual void end() = 0;
 };
 
 struct ServerIdentity {

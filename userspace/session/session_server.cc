@@ -59,13 +59,16 @@ class SessionServer::Peer : public std::enable_shared_from_this<Peer>, public Se
         who_(who),
         session_(id, who, server.host_, *this) {}
 
+  /// It counts among the refused until it is gone.
+  void be_stranger(PeerTicket ticket) { stranger_.emplace(std::move(ticket)); }
+
   /// `refusal`: what the first message is answered with, before the session is over.
   void start(std::optional<Refused> refusal) {
     refusal_ = std::move(refusal);
     pause_.expires_after(std::chrono::milliseconds(kHelloMs));
     pause_.async_wait([weak = weak_from_this()](const error_code& error) {
       const auto self = weak.lock();
-      if (!error && self && !self->greeted_) self->socket_.close();
+      if (!error && self && !self->greeted_) self->end();
     });
     receive();
   }
@@ -81,6 +84,11 @@ class SessionServer::Peer : public std::enable_shared_from_this<Peer>, public Se
 
   bool send(std::span<const std::byte> message, std::initializer_list<int> fds) override {
     return send_now(socket_.native_handle(), message, fds);
+  }
+
+  void end() override {
+    error_code ignored;
+    socket_.close(ignored);  // NOLINT(bugprone-unused-return-value): it is over either way
   }
 
   void received(std::size_t bytes) {
@@ -142,6 +150,7 @@ class SessionServer::Peer : public std::enable_shared_from_this<Peer>, public Se
   asio::socket_base::message_flags flags_ = 0;
   std::chrono::steady_clock::time_point period_began_{};
   std::uint32_t in_period_ = 0;
+  std::optional<PeerTicket> stranger_;
   std::optional<Refused> refusal_;
   bool greeted_ = false;
   Session session_;  // last: it tells the host that it ended while the rest still stands
@@ -162,6 +171,13 @@ bool SessionServer::may(std::uint32_t uid) const {
          std::find(users_.begin(), users_.end(), uid) != users_.end();
 }
 
+void SessionServer::log_refusal(const std::string& text) {
+  const auto now = std::chrono::steady_clock::now();
+  if (now - refusal_logged_ < std::chrono::seconds(1)) return;
+  refusal_logged_ = now;
+  spdlog::warn("session refused: {}", text);
+}
+
 void SessionServer::accepted(SeqpacketSocket socket, PeerTicket ticket) {
   const ucred peer = peer_credentials(socket.native_handle()).value_or(ucred{0, ~0u, ~0u});
   std::optional<Refused> refusal;
@@ -169,14 +185,18 @@ void SessionServer::accepted(SeqpacketSocket socket, PeerTicket ticket) {
     ++figures_.accepted;
   } else {
     ++figures_.refused;
+    // Strangers share a few places of their own, and one line a second of the log.
+    if (*strangers_ >= kStrangersMax) return;
     refusal =
         Refused{core::Code::register_user_not_allowed,
                 fmt::format("user {} may not open sessions; name it in [session] users", peer.uid)};
-    spdlog::warn("session refused: {}", refusal->text);
+    log_refusal(refusal->text);
   }
   const ServerIdentity who{static_cast<std::uint32_t>(peer.pid), peer.uid};
-  std::make_shared<Peer>(*this, std::move(socket), std::move(ticket), next_id_++, who)
-      ->start(std::move(refusal));
+  const auto one =
+      std::make_shared<Peer>(*this, std::move(socket), std::move(ticket), next_id_++, who);
+  if (refusal) one->be_stranger(PeerTicket(strangers_));
+  one->start(std::move(refusal));
 }
 
 }  // namespace edgeshed::session

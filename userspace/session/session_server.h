@@ -3,7 +3,9 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -27,6 +29,8 @@ class SessionServer {
   /// registered in less than one.
   static constexpr std::uint32_t kMessagesPerPeriod = 256;
   static constexpr int kPeriodMs = 10;
+  /// Users that may open no session and are about to hear so, at a time.
+  static constexpr std::size_t kStrangersMax = 8;
 
   /// `users`: user ids that may open sessions, besides root and our own. The socket's mode lets
   /// everybody connect, and a stranger is told why it is refused.
@@ -41,12 +45,15 @@ class SessionServer {
   class Peer;
   void accepted(SeqpacketSocket socket, PeerTicket ticket);
   [[nodiscard]] bool may(std::uint32_t uid) const;
+  void log_refusal(const std::string& text);
 
   boost::asio::io_context& context_;
   SessionHost& host_;
   std::vector<std::uint32_t> users_;
   SessionServerFigures figures_;
   SessionId next_id_ = 2;
+  std::shared_ptr<std::size_t> strangers_ = std::make_shared<std::size_t>(0);
+  std::chrono::steady_clock::time_point refusal_logged_{};
   SeqpacketListener listener_;
 };
 
