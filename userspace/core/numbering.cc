@@ -176,8 +176,7 @@ std::string keep_numbers(Model& model, const Numbering& live, const struct es_ge
   return "";
 }
 
-bool refers_to_same(const struct es_connection& record, const Model& model,
-                    const Numbering& live) {
+bool refers_to_same(const struct es_connection& record, const Model& model, const Numbering& live) {
   const auto same = [](const std::vector<uint64_t>& hashes, uint32_t number, const auto& items,
                        uint32_t base) {
     if (number >= hashes.size() || hashes[number] == 0) return true;

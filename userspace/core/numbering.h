@@ -38,10 +38,9 @@ Numbering numbering_of(std::span<const struct es_plan_endpoint> endpoints,
 
 /// Renumbers `model` in place: names of `live` keep their numbers; new names get numbers that are
 /// free in `live`, and only when there are none those of names that are gone (what still refers to
-/// such a number must be removed: refers_to_same()). Numbers in between that nobody has become holes
-/// (exists() is false).
-/// Connections follow. Numbers stay below `geometry`. Returns an empty string, or one line: what
-/// does not fit, and what to do; the model is then unusable.
+/// such a number must be removed: refers_to_same()). Numbers in between that nobody has become
+/// holes (exists() is false). Connections follow. Numbers stay below `geometry`. Returns an empty
+/// string, or one line: what does not fit, and what to do; the model is then unusable.
 std::string keep_numbers(Model& model, const Numbering& live, const struct es_geometry& geometry);
 
 /// True if endpoint, room and class of a record mean in `model` what they meant in `live`. An empty

@@ -78,8 +78,8 @@ struct SetupChange {
   Setup* next = nullptr;
 };
 
-using Command = std::variant<ShardReport, RungOverride, SessionChange, RoomsOpened, ServerThins, ExemptCount,
-                             RoomWeight, SetupChange>;
+using Command = std::variant<ShardReport, RungOverride, SessionChange, RoomsOpened, ServerThins,
+                             ExemptCount, RoomWeight, SetupChange>;
 
 /// 256 commands: at 60 Hz that is 15,000 a second, far beyond what a socket of scripts sends.
 using CommandQueue = SpscQueue<Command, 256>;

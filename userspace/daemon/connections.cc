@@ -37,8 +37,7 @@ Connections::Adopted Connections::adopt(const core::Numbering& live) {
   for (const std::uint32_t record : table_.live_records()) {
     es_policy policy = records_[record].policy;
     // What the configuration holds now is added below; the rest of what it held is gone.
-    if (is_of_model(*model_, live, records_[record]) &&
-        (policy.flags & ES_CONN_OF_CONFIG) == 0) {
+    if (is_of_model(*model_, live, records_[record]) && (policy.flags & ES_CONN_OF_CONFIG) == 0) {
       ++adopted.kept;
       weigh(policy, 1);
       // Who is exempt is known anew: by the configuration, and by the allow list.

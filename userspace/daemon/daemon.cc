@@ -236,7 +236,8 @@ class Daemon {
     // From here on the tick thread has it: there is no way back, and nothing may stop half-way.
     ports.clear_changed();
     std::size_t removed = 0;
-    attempt("connections", [&] { removed = connections_.make_room_for(next_->model, loaded.live); });
+    attempt("connections",
+            [&] { removed = connections_.make_room_for(next_->model, loaded.live); });
     while (snapshots_.latest().model != &next_->model) {
       if (!tick_thread_->failure().empty()) return tick_thread_->failure();
       std::this_thread::sleep_for(std::chrono::milliseconds(1));

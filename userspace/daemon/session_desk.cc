@@ -120,9 +120,9 @@ std::variant<session::Grant, Refused> SessionDesk::open(SessionId id,
   const std::size_t most =
       std::clamp<std::size_t>(edges_.connections->capacity(), kRowsAlways, ES_SESSION_ROWS_MAX);
   if (hello.rows == 0 || hello.rows > most) {
-    return Refused{Code::register_rows_over_limit,
-                   fmt::format("{} peers; allowed: 1 to {} ([host] connections_max)", hello.rows,
-                               most)};
+    return Refused{
+        Code::register_rows_over_limit,
+        fmt::format("{} peers; allowed: 1 to {} ([host] connections_max)", hello.rows, most)};
   }
   Open session;
   session.shard = static_cast<std::uint32_t>(shard);
@@ -137,8 +137,8 @@ std::variant<session::Grant, Refused> SessionDesk::open(SessionId id,
   const session::Grant grant{hello.rows, edges_.room_rows,
                              edges_.model->shards[session.shard].frame_budget_ms,
                              session.boards->report_fd(), session.boards->plan_fd()};
-  spdlog::info("shard {}: session {} of \"{}\" (process {}, user {}), {} peers at most, {}", name, id,
-               session.server, who.pid, who.uid, hello.rows,
+  spdlog::info("shard {}: session {} of \"{}\" (process {}, user {}), {} peers at most, {}", name,
+               id, session.server, who.pid, who.uid, hello.rows,
                session.thins ? "asks before it sends" : "sends unasked");
   sessions_.emplace(id, std::move(session));
   return grant;
@@ -216,17 +216,16 @@ std::optional<Refused> SessionDesk::check_peer(SessionId id, const Open& open,
   if (peer.contract_class[0] != 0) {
     const int contract = core::find_class(model, peer.contract_class);
     if (contract < 0) {
-      return Refused{
-          Code::register_class_unknown,
-          fmt::format("no [[class]] has the name \"{}\"", printable(peer.contract_class))};
+      return Refused{Code::register_class_unknown, fmt::format("no [[class]] has the name \"{}\"",
+                                                               printable(peer.contract_class))};
     }
     policy.contract_class = static_cast<__u8>(contract);
   }
   policy.priority = peer.priority;
   // An impossible weight is no reason to leave a player unprotected: it counts as 1.
   const bool sound = std::isfinite(peer.weight) && peer.weight > 0;
-  policy.weight_inverse_q8 = core::weight_inverse_q8(
-      sound ? std::clamp<double>(peer.weight, kWeightMin, kWeightMax) : 1);
+  policy.weight_inverse_q8 =
+      core::weight_inverse_q8(sound ? std::clamp<double>(peer.weight, kWeightMin, kWeightMax) : 1);
   key = key_of(peer, endpoint);
   return std::nullopt;
 }
@@ -277,9 +276,10 @@ void SessionDesk::disconnect(SessionId id, std::uint32_t row) {
 void SessionDesk::ended(SessionId id) {
   Open* const open = find(id);
   if (open == nullptr) return;  // a reload has ended it
-  spdlog::warn("shard {}: session {} ended; its {} connections stay for {} s, its report counts no "
-               "more",
-               edges_.model->shards[open->shard].name, id, open->connections, kOrphanSeconds);
+  spdlog::warn(
+      "shard {}: session {} ended; its {} connections stay for {} s, its report counts no "
+      "more",
+      edges_.model->shards[open->shard].name, id, open->connections, kOrphanSeconds);
   const std::vector<std::uint16_t> rooms = places_.rooms_of(id);
   for (const std::uint16_t room : rooms) room_changed(*open, room, false);
   places_.orphan(id);
@@ -406,9 +406,8 @@ void SessionDesk::watch_peers() {
       if (open.peers[row].used) watch_peer(open, row, now_ns);
     }
   }
-  watch_.end(*edges_.model, [this](std::uint16_t room, const core::RoomState& state) {
-    tell_room(room, state);
-  });
+  watch_.end(*edges_.model,
+             [this](std::uint16_t room, const core::RoomState& state) { tell_room(room, state); });
 }
 
 void SessionDesk::watch_peer(Open& open, std::uint32_t row, std::uint64_t now_ns) {

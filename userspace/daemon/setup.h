@@ -23,7 +23,7 @@ namespace edgeshed::daemon {
 
 /// What a tick keeps of one shard.
 struct ShardWork {
-  ShardReport told;      // by `edgeshed report`; at_ns 0: never
+  ShardReport told;                // by `edgeshed report`; at_ns 0: never
   SessionBoards boards;            // of the server's session; null: none
   std::uint32_t rooms_opened = 0;  // by it
   session::ReportReader board_reader;
