@@ -236,7 +236,7 @@ void print_rooms(const json::object& status, bool all) {
   const json::array& rooms = status.at("rooms").as_array();
   if (rooms.empty()) return;
   const bool few = rooms.size() <= kRoomsShown;
-  Table table({"ROOM", "SHARD", "OPEN", "RUNG", "PRESSURE", "WHY", "RELEASED BY"});
+  Table table({"ROOM", "SHARD", "OPEN", "RUNG", "PRESSURE", "WHY", "RELEASED BY", "SINCE S"});
   std::size_t hidden = 0;
   for (const auto& one : rooms) {
     const json::object& row = one.as_object();
@@ -246,7 +246,8 @@ void print_rooms(const json::object& status, bool all) {
     }
     table.add({text_of(row.at("name")), text_of(row.at("shard")),
                row.at("open").as_bool() ? "yes" : "no", text_of(row.at("rung")),
-               text_of(row.at("pressure")), text_of(row.at("why")), text_of(row.at("released_by"))},
+               text_of(row.at("pressure")), text_of(row.at("why")), text_of(row.at("released_by")),
+               fmt::format("{:.1f}", row.at("shard_rung_since_ms").to_number<double>() / 1000)},
               is_notable(row) ? Tone::kWarn : Tone::kPlain);
   }
   table.print("no room sheds anything");
