@@ -4,6 +4,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -42,17 +43,16 @@ constexpr int kRoomsPerShard = 10;
 std::string large_config() {
   std::string text = "[host]\nrooms_max = 1024\nendpoints_max = 128\nconnections_max = 1024\n";
   for (int shard = 0; shard < kShards; ++shard) {
-    const std::string s = std::to_string(shard);
-    text += "[[shard]]\nname = \"s" + s + "\"\n";
+    text += fmt::format("[[shard]]\nname = \"s{}\"\n", shard);
     std::string rooms;
     for (int room = 0; room < kRoomsPerShard; ++room) {
-      const std::string name = "\"r" + s + "-" + std::to_string(room) + "\"";
-      text += "[[room]]\nname = " + name + "\nshard = \"s" + s + "\"\n";
-      rooms += (rooms.empty() ? "" : ", ") + name;
+      text += fmt::format("[[room]]\nname = \"r{}-{}\"\nshard = \"s{}\"\n", shard, room, shard);
+      rooms += fmt::format("{}\"r{}-{}\"", room == 0 ? "" : ", ", shard, room);
     }
-    text += "[[endpoint]]\nname = \"e" + s +
-            "\"\naddress = \"any\"\nport = " + std::to_string(7000 + shard) +
-            "\nprotocol = \"opaque\"\nrooms = [" + rooms + "]\n";
+    text += fmt::format(
+        "[[endpoint]]\nname = \"e{}\"\naddress = \"any\"\nport = {}\nprotocol = \"opaque\"\n"
+        "rooms = [{}]\n",
+        shard, 7000 + shard, rooms);
   }
   return text;
 }
