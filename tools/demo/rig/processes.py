@@ -19,12 +19,13 @@ def in_namespace(namespace, command):
     return ["nsenter", f"--net=/run/netns/{namespace}", *map(str, command)]
 
 
-def run(command, timeout_s=RUN_TIMEOUT_S, may_fail=False):
-    """Runs to the end and returns the standard output; DemoError names what went wrong."""
+def run(command, timeout_s=RUN_TIMEOUT_S, may_fail=False, text=""):
+    """Runs to the end, with `text` as its input, and returns the standard output; DemoError names
+    what went wrong."""
     command = [str(word) for word in command]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s,
-                              stdin=subprocess.DEVNULL, start_new_session=True, check=False)
+                              input=text, start_new_session=True, check=False)
     except FileNotFoundError:
         raise DemoError(f"`{command[0]}` is not there; install or build it") from None
     except subprocess.TimeoutExpired:
@@ -44,12 +45,14 @@ class Child:
     session of its own, so that Ctrl-C reaches only the demo, which ends it in order.
     """
 
-    def __init__(self, name, namespace, command, log_file, on_line=None):
+    def __init__(self, name, namespace, command, log_file, on_line=None, cpus=None):
         self.name = name
         self.lines = collections.deque(maxlen=OUTPUT_LINES_KEPT)
         self._on_line = on_line
         self._log = open(log_file, "w", encoding="utf-8")
         words = ["setpriv", "--pdeathsig", "TERM", *in_namespace(namespace, command)]
+        if cpus:
+            words = ["taskset", "--cpu-list", ",".join(map(str, cpus)), *words]
         try:
             self._process = subprocess.Popen(
                 words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
