@@ -179,6 +179,7 @@ void GameClients::enter_phase(std::size_t phase) {
     place += client.flooder ? 0 : 1;
   }
   for (Client& client : clients_) client.flood.next_at = Clock::now();
+  print_status();
 }
 
 void GameClients::start_sending(Client& client, std::size_t place) {

@@ -1,6 +1,7 @@
 #include "game_server.h"
 
 #include <fmt/format.h>
+#include <time.h>
 
 #include <algorithm>
 #include <exception>
@@ -18,6 +19,12 @@ constexpr enet_uint32 kDatagramsPerPass = 256;
 // Who sends nothing answers pings; seldom ones, so that they are no load.
 constexpr enet_uint32 kPingIntervalMs = 3000;
 constexpr double kInTimeBudgets = 2;
+
+double cpu_now_ms() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) / 1e6;
+}
 
 }  // namespace
 
@@ -53,6 +60,7 @@ void GameServer::run() {
 
 void GameServer::tick() {
   const TimePoint began = Clock::now();
+  const double cpu_began_ms = cpu_now_ms();
   row_ = TickRow{};
   row_.began_ns = now_ns();
   shard_.tick_begin();
@@ -61,6 +69,7 @@ void GameServer::tick() {
   shard_.tick_end();
   ++ticks_;
   row_.ms = milliseconds_between(began, Clock::now());
+  row_.cpu_ms = cpu_now_ms() - cpu_began_ms;
   tick_ms_max_ = std::max(tick_ms_max_, row_.ms);
   for (std::size_t tier = 0; tier < kTiers; ++tier) handled_[tier] += row_.handled[tier];
   rows_.push_back(row_);
@@ -209,8 +218,8 @@ std::string GameServer::final_json() const {
   }
   for (const TickRow& row : rows_) {
     ticks +=
-        fmt::format("{}[{},{:.3f},{},{},{},{},{},{}]", ticks.empty() ? "" : ",\n", row.began_ns,
-                    row.ms, row.handled[kCritical], row.handled[kStandard],
+        fmt::format("{}[{},{:.3f},{},{},{},{},{},{},{:.3f}]", ticks.empty() ? "" : ",\n",
+                    row.began_ns, row.ms, row.handled[kCritical], row.handled[kStandard],
                     row.handled[kBestEffort], row.in_time, row.snapshots, row.snapshots_skipped);
   }
   return fmt::format("{{\"host\":{{{}}},\"session\":{},\n\"ticks\":[{}],\n\"peers\":[{}]}}\n",

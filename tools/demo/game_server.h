@@ -48,6 +48,7 @@ struct PeerRecord {
 struct TickRow {
   std::uint64_t began_ns = 0;
   double ms = 0;
+  double cpu_ms = 0;  // of it on a CPU: the rest the machine took
   TierCounts handled{};
   std::uint32_t in_time = 0;  // of the handled, those that were sent at most two budgets before
   std::uint32_t snapshots = 0;

@@ -10,6 +10,7 @@ from .game import Game
 from .live import LiveLine
 
 SAMPLE_S = 0.05  # 20 a second: a step of the keeps is seen within two ticks of the server
+SAMPLE_DENSE_S = 0.008  # while the time to shed is looked for
 # The daemon's status may be a few of its ticks old; after this it has seen the last datagram.
 SETTLE_S = 0.3
 
@@ -40,7 +41,7 @@ def play(opts, name, run_dir):
         if name == "with":
             edgeshed = EdgeShed(opts, own_dir, log_dir, cleanup)
         session = None if edgeshed is None or opts.no_session else edgeshed.session_socket
-        game = Game(opts, own_dir, log_dir, session, cleanup)
+        game = Game(opts, log_dir, session, cleanup)
         samples = watch(name, game, edgeshed)
         game.finish()
         return collect(name, game, edgeshed, samples)
@@ -56,7 +57,7 @@ def watch(name, game, edgeshed):
             sample.update(edgeshed.shard())
             samples.append(sample)
         live.show(game.phase(), sample, game.server.status, game.clients.status)
-        time.sleep(SAMPLE_S)
+        time.sleep(SAMPLE_DENSE_S if game.phase() == "step_begins" else SAMPLE_S)
     live.end()
     return samples
 

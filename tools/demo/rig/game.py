@@ -14,9 +14,9 @@ SERVER_READY_S = 4
 class Side:
     """One of the two programs and its latest status line."""
 
-    def __init__(self, name, namespace, command, log_dir, run_dir, cpus):
+    def __init__(self, name, namespace, command, log_dir, cpus):
         self.status = {}
-        self.result_file = run_dir / f"{name}.json"
+        self.result_file = log_dir / f"{name}.json"
         self.child = Child(name, namespace, [*command, "--log", self.result_file],
                            log_dir / f"{name}.log", self._take_line, cpus)
 
@@ -40,7 +40,7 @@ class Game:
     """The server has a CPU of its own; clients and daemon share the others. So what the server
     does is the server's, and what arrives is paid by who sends it."""
 
-    def __init__(self, opts, run_dir, log_dir, session_socket, cleanup):
+    def __init__(self, opts, log_dir, session_socket, cleanup):
         common = ["--host", options.SERVER_ADDRESS, "--port", options.SERVER_PORT]
         session = []
         if session_socket:
@@ -48,12 +48,12 @@ class Game:
         self.server = Side("game-server", options.SERVER_NAMESPACE,
                            [opts.game_binary("server"), *common, "--tick-hz", options.TICK_HZ,
                             "--rooms", options.ROOMS, "--players-max", opts.peers() + 5, *session],
-                           log_dir, run_dir, [opts.server_cpu()])
+                           log_dir, [opts.server_cpu()])
         cleanup.callback(self.server.child.stop)
         self._wait_for(lambda: self.server.status, SERVER_READY_S, "the game server is up")
         self.clients = Side("game-clients", options.CLIENTS_NAMESPACE,
                             [opts.game_binary("clients"), *common, *client_words(opts)],
-                            log_dir, run_dir, opts.other_cpus())
+                            log_dir, opts.other_cpus())
         cleanup.callback(self.clients.child.stop)
         self._wait_for(lambda: self.clients.status.get("phase", "join") != "join",
                        opts.join_s() + 2, f"all {opts.peers()} peers are in the game")

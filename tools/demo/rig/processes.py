@@ -12,6 +12,7 @@ from .errors import DemoError
 RUN_TIMEOUT_S = 10
 STOP_TIMEOUT_S = 3
 OUTPUT_LINES_KEPT = 200
+NICE = "-15"
 
 
 def in_namespace(namespace, command):
@@ -52,7 +53,8 @@ class Child:
         self._log = open(log_file, "w", encoding="utf-8")
         words = ["setpriv", "--pdeathsig", "TERM", *in_namespace(namespace, command)]
         if cpus:
-            words = ["taskset", "--cpu-list", ",".join(map(str, cpus)), *words]
+            # Before what else runs on this machine: it is the game's load that is to be seen.
+            words = ["nice", "-n", NICE, "taskset", "--cpu-list", ",".join(map(str, cpus)), *words]
         try:
             self._process = subprocess.Popen(
                 words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
