@@ -220,7 +220,7 @@ std::string GameServer::final_json() const {
     ticks +=
         fmt::format("{}[{},{:.3f},{},{},{},{},{},{},{:.3f}]", ticks.empty() ? "" : ",\n",
                     row.began_ns, row.ms, row.handled[kCritical], row.handled[kStandard],
-                    row.handled[kBestEffort], row.in_time, row.snapshots, row.snapshots_skipped);
+                    row.handled[kBestEffort], row.in_time, row.snapshots, row.snapshots_skipped, row.cpu_ms);
   }
   return fmt::format("{{\"host\":{{{}}},\"session\":{},\n\"ticks\":[{}],\n\"peers\":[{}]}}\n",
                      host_totals_json(*host_), shard_.events_json(), ticks, peers);
