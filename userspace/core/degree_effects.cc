@@ -37,14 +37,23 @@ double share_of_thinned(const LadderEffects& floor, double keep, const LaneCosts
   return std::clamp((keep * all - whole) / thinned, 0.0, 1.0);
 }
 
+double tier_rate(const RoomDemand& rates, uint16_t lane_tiers, uint8_t tier) {
+  double per_s = 0;
+  for (uint32_t lane = 0; lane < ES_LANES; ++lane) {
+    if (es_lane_tier(lane_tiers, static_cast<uint8_t>(lane)) == tier)
+      per_s += rates.lane[lane].per_s;
+  }
+  return per_s;
+}
+
 }  // namespace
 
 LaneCosts lane_costs(const RoomDemand& rates, const CostState& state, const CostConfig& config) {
   LaneCosts costs = {};
   if (!state.known) return costs;
   for (uint32_t lane = 0; lane < ES_LANES; ++lane) {
-    costs[lane] = rates.lane[lane].per_s * lane_cost_us(config, lane) * state.unit_us *
-                  state.scale / 1e6;
+    costs[lane] =
+        rates.lane[lane].per_s * lane_cost_us(config, lane) * state.unit_us * state.scale / 1e6;
   }
   return costs;
 }
@@ -63,7 +72,7 @@ LadderEffects with_degree(const LadderEffects& floor, const Degree& degree, doub
   for (LaneEffect& lane : effects.lane) {
     if (lane.paused) continue;
     for (double& keep : lane.keep) keep += std::max(0.0, share - keep) * (1 - overrun);
-    lane.min_interval_ms *= 1 - degree.keep_best_effort * (1 - overrun);
+    lane.min_interval_ms *= overrun;
   }
   return effects;
 }
@@ -73,14 +82,16 @@ double standard_level(double keep, double standard_per_s, double weights) {
   return std::max(keep * standard_per_s / weights, 0.1);
 }
 
+double gap_reserve(const RoomDemand& rates, uint16_t lane_tiers, const ShardDemand& demand,
+                   double connections, double max_gap_ms) {
+  const double best_effort_per_s = tier_rate(rates, lane_tiers, ES_TIER_best_effort);
+  if (max_gap_ms <= 0 || best_effort_per_s <= 0) return 0;
+  const double guaranteed_per_s = connections * 1000 / max_gap_ms;
+  return demand.tier[ES_TIER_best_effort] * std::min(1.0, guaranteed_per_s / best_effort_per_s);
+}
+
 double standard_rate(const RoomDemand& rates, uint16_t lane_tiers) {
-  double per_s = 0;
-  for (uint32_t lane = 0; lane < ES_LANES; ++lane) {
-    if (es_lane_tier(lane_tiers, static_cast<uint8_t>(lane)) == ES_TIER_standard) {
-      per_s += rates.lane[lane].per_s;
-    }
-  }
-  return per_s;
+  return tier_rate(rates, lane_tiers, ES_TIER_standard);
 }
 
 }  // namespace edgeshed::core

@@ -29,7 +29,7 @@ double overrun(const ShardSignals& signals);
 /// - A lane's keep is the larger of its floor and the share that makes best-effort as a whole come
 ///   to degree.keep_best_effort, given what is paused and what the rung does not touch.
 /// - By `overrun`, 0 to 1, it moves from there to its floor.
-/// - Minimum intervals are scaled by what is shed: nothing shed, no interval.
+/// - Minimum intervals are scaled by `overrun`: beside a keep they would shed a second time.
 /// - Pauses, thresholds, marks and joins are the rung's alone.
 LadderEffects with_degree(const LadderEffects& floor, const Degree& degree, double overrun,
                           const LaneCosts& costs, uint16_t lane_tiers);
@@ -37,6 +37,11 @@ LadderEffects with_degree(const LadderEffects& floor, const Degree& degree, doub
 /// Tokens (packets) per second of a connection of weight 1 that keep `keep` of standard: what each
 /// would get if all sent alike. 0: no level (nothing is shed, or nobody is known).
 double standard_level(double keep, double standard_per_s, double weights);
+
+/// Cost of best-effort's guaranteed gap, as a share of the loop: one message per max_gap_ms of each
+/// of `connections`. 0 without a guarantee, or while nothing arrives.
+double gap_reserve(const RoomDemand& rates, uint16_t lane_tiers, const ShardDemand& demand,
+                   double connections, double max_gap_ms);
 
 /// Standard messages per second of all lanes.
 double standard_rate(const RoomDemand& rates, uint16_t lane_tiers);

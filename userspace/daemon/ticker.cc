@@ -33,10 +33,7 @@ std::uint64_t dead_man_jiffies(std::uint32_t tick_hz, std::uint32_t hz) {
 }
 
 Ticker::Ticker(Setup& setup, const TickerEdges& edges)
-    : setup_(&setup),
-      edges_(edges),
-      writer_(edges.plan),
-      rows_(edges.plan.control->geometry) {
+    : setup_(&setup), edges_(edges), writer_(edges.plan), rows_(edges.plan.control->geometry) {
   const es_geometry& geometry = edges_.plan.control->geometry;
   timing_.hz = geometry.hz;
   timing_.tick_hz = setup.model.host.tick_hz;
@@ -199,8 +196,7 @@ void Ticker::detect_shard(std::size_t index) {
 void Ticker::read_board(std::size_t index) {
   ShardWork& work = setup_->shards[index];
   const es_report_board& board = *work.boards.report;
-  const bool fresh =
-      work.board_reader.read(board, now_ns_, edges_.plan.control->geometry.rooms);
+  const bool fresh = work.board_reader.read(board, now_ns_, edges_.plan.control->geometry.rooms);
   const session::ServerReport& last = work.board_reader.last();
   core::ShardSignals& signals = work.signals;
   signals.tick_p99_ms = last.tick_p99_ms;
@@ -245,6 +241,10 @@ void Ticker::keep_degree(std::size_t index) {
   if (work.boards.report != nullptr && state.report != core::ReportState::fresh) {
     input.signals_missing = 1;
   }
+  double weights = 0;
+  for (const std::uint16_t room : work.rooms) weights += setup_->room_weight[room];
+  input.best_effort_reserve = core::gap_reserve(work.rates, work.lane_tiers, work.demand, weights,
+                                                state.effects.max_gap_ms);
   const core::Degree target = core::target_degree(input, setup_->model.degree);
   core::step(work.degree, target, setup_->model.control, setup_->model.degree, now_ns_);
   // Without demand the rung's table acts as it is, and so does an operator's rung.
@@ -254,8 +254,6 @@ void Ticker::keep_degree(std::size_t index) {
   const double overrun = fresh ? core::overrun(work.signals) : 0;
   state.effects =
       core::with_degree(state.effects, degree, overrun, work.lane_costs, work.lane_tiers);
-  double weights = 0;
-  for (const std::uint16_t room : work.rooms) weights += setup_->room_weight[room];
   setup_->standard_level[index] = core::standard_level(
       degree.keep_standard, core::standard_rate(work.rates, work.lane_tiers), weights);
 }
@@ -296,8 +294,8 @@ void Ticker::publish_board(std::size_t index) {
                         setup_->best_effort_lanes[room], state.rung,
                         core::code_info(state.code()).retry_after_ms);
   }
-  const std::uint64_t valid_ns = dead_man_jiffies(timing_.tick_hz, timing_.hz) * kNanosPerSecond /
-                                 timing_.hz;
+  const std::uint64_t valid_ns =
+      dead_man_jiffies(timing_.tick_hz, timing_.hz) * kNanosPerSecond / timing_.hz;
   session::write_head(*work.boards.plan, writer_.generation(), now_ns_ + valid_ns, state.rung,
                       state.refuse_joins());
 }
