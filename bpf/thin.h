@@ -29,17 +29,18 @@ ES_INLINE int diffuse(__u16* error_q16, __u32 share_q16) {
  * of 2^16 jiffies one packet may be judged as if the rest had been short. */
 ES_INLINE __u8 thin_judge(struct es_thin* state, struct es_thin_rule rule, __u16 jiffies) {
   __u16 gap = (__u16)(jiffies - state->passed_jiffies);
-  if (ES_LIKELY(rule.keep_q16 == ES_KEEP_ALL && !rule.min_interval_jiffies)) {
-    /* The gap begins at a phase of its own, or all connections would pass together at a cut, and in
-     * step from then on. */
-    __u16 begun = (__u16)(jiffies - (((__u32)state->error_q16 * rule.max_gap_jiffies) >> 16));
-    if (state->passed_jiffies != begun) state->passed_jiffies = begun;
-    return ES_UNDECIDED;
-  }
+  if (ES_LIKELY(rule.keep_q16 == ES_KEEP_ALL && !rule.min_interval_jiffies)) return ES_UNDECIDED;
   if (!rule.keep_q16) return ES_REASON_room_paused;
   if (rule.min_interval_jiffies && gap < rule.min_interval_jiffies) return ES_REASON_min_interval;
   if (rule.keep_q16 != ES_KEEP_ALL && !diffuse(&state->error_q16, rule.keep_q16)) {
     if (!rule.max_gap_jiffies || gap < rule.max_gap_jiffies) return ES_REASON_thinned;
+    if (gap >= 2 * rule.max_gap_jiffies) {
+      /* Nothing was thinned for long: at a cut that holds for all connections. The next gap begins
+       * at a phase of its own, or they would pass together every max_gap from then on. */
+      state->passed_jiffies =
+          (__u16)(jiffies - (((__u32)state->error_q16 * rule.max_gap_jiffies) >> 16));
+      return ES_UNDECIDED;
+    }
     state->error_q16 = 0; /* passed early, by the bounded gap: the next share starts anew */
   }
   state->passed_jiffies = jiffies;

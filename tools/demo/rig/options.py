@@ -21,7 +21,7 @@ FLOODERS = 3
 FLOOD_FACTOR = 40
 # What a player sends a second. 63 of them (flooders play too) x 53 messages x 250 us are .83 of the
 # loop; the server's own sending makes it .85. Critical is 2 % of it.
-EVENT_HZ, COMMAND_HZ, STATE_HZ = 1, 10, 42
+EVENT_HZ, COMMAND_HZ, STATE_HZ = 1, 10, 35
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[3]
 

@@ -18,7 +18,7 @@ LOCK_FILE = pathlib.Path("/run/edgeshed-demo.lock")
 RUN_DIR_PREFIX = "edgeshed-demo-"
 RUN_DIR_PARENT = pathlib.Path("/run")
 BPFFS = pathlib.Path("/sys/fs/bpf")
-TOOLS = ("ip", "nsenter", "setpriv", "taskset")
+TOOLS = ("ip", "nsenter", "setpriv", "taskset", "chrt")
 LEFTOVER_EXIT_S = 3
 
 

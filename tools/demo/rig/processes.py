@@ -1,6 +1,7 @@
 """Running programs: every call bounded in time, every child ends with the demo."""
 
 import collections
+import functools
 import os
 import shutil
 import signal
@@ -12,7 +13,7 @@ from .errors import DemoError
 RUN_TIMEOUT_S = 10
 STOP_TIMEOUT_S = 3
 OUTPUT_LINES_KEPT = 200
-NICE = "-15"
+REALTIME_PRIORITY = "10"
 
 
 def in_namespace(namespace, command):
@@ -39,6 +40,14 @@ def run(command, timeout_s=RUN_TIMEOUT_S, may_fail=False, text=""):
     return done.stdout
 
 
+@functools.cache
+def may_be_realtime():
+    """False in a container without CAP_SYS_NICE, for example."""
+    done = subprocess.run(["chrt", "--rr", REALTIME_PRIORITY, "true"], check=False,
+                          capture_output=True, timeout=RUN_TIMEOUT_S)
+    return done.returncode == 0
+
+
 class Child:
     """A program that runs beside the demo, with its last lines of output kept.
 
@@ -53,8 +62,11 @@ class Child:
         self._log = open(log_file, "w", encoding="utf-8")
         words = ["setpriv", "--pdeathsig", "TERM", *in_namespace(namespace, command)]
         if cpus:
-            # Before what else runs on this machine: it is the game's load that is to be seen.
-            words = ["nice", "-n", NICE, "taskset", "--cpu-list", ",".join(map(str, cpus)), *words]
+            words = ["taskset", "--cpu-list", ",".join(map(str, cpus)), *words]
+        # Before what else runs on this machine: it is the game's own load that is to be seen. Not
+        # by a nice value, which counts inside a session only (autogroups).
+        if may_be_realtime():
+            words = ["chrt", "--rr", REALTIME_PRIORITY, *words]
         try:
             self._process = subprocess.Popen(
                 words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
