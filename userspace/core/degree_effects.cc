@@ -71,7 +71,7 @@ LadderEffects with_degree(const LadderEffects& floor, const Degree& degree, doub
   const double share = share_of_thinned(floor, degree.keep_best_effort, costs, lane_tiers);
   for (LaneEffect& lane : effects.lane) {
     if (lane.paused) continue;
-    for (double& keep : lane.keep) keep += std::max(0.0, share - keep) * (1 - overrun);
+    for (double& keep : lane.keep) keep += std::max(0.0, share - keep) * (1 - overrun / 2);
     lane.min_interval_ms *= overrun;
   }
   return effects;

@@ -28,7 +28,9 @@ double overrun(const ShardSignals& signals);
 /// allows: the rung bounds what may be shed, the degree says how much of it.
 /// - A lane's keep is the larger of its floor and the share that makes best-effort as a whole come
 ///   to degree.keep_best_effort, given what is paused and what the rung does not touch.
-/// - By `overrun`, 0 to 1, it moves from there to its floor.
+/// - By `overrun`, 0 to 1, it moves half the way from there to its floor: the p99 remembers one
+/// long
+///   tick for a second, and a table that goes down to nothing makes the next ones uneven.
 /// - Minimum intervals are scaled by `overrun`: beside a keep they would shed a second time.
 /// - Pauses, thresholds, marks and joins are the rung's alone.
 LadderEffects with_degree(const LadderEffects& floor, const Degree& degree, double overrun,

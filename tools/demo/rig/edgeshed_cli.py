@@ -85,9 +85,9 @@ shard_players_max = 1024
 
 [[class]]
 name = "{CLASS}"
-critical = {{ packets_per_s = 4, bytes_per_s = 4000, burst_s = 2 }}
+critical = {{ packets_per_s = 4, bytes_per_s = 4000, burst_s = 4 }}
 standard = {{ packets_per_s = {options.COMMAND_HZ + 2}, bytes_per_s = 10000 }}
-best_effort = {{ packets_per_s = {options.STATE_HZ}, bytes_per_s = 20000 }}
+best_effort = {{ packets_per_s = {options.STATE_HZ}, bytes_per_s = 20000, burst_s = 0.1 }}
 
 [[endpoint]]
 name = "{ENDPOINT}"
