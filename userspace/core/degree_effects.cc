@@ -72,7 +72,7 @@ LadderEffects with_degree(const LadderEffects& floor, const Degree& degree, doub
   for (LaneEffect& lane : effects.lane) {
     if (lane.paused) continue;
     for (double& keep : lane.keep) keep += std::max(0.0, share - keep) * (1 - overrun / 2);
-    lane.min_interval_ms *= overrun;
+    if (overrun < 1) lane.min_interval_ms = 0;
   }
   return effects;
 }

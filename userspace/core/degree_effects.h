@@ -31,7 +31,7 @@ double overrun(const ShardSignals& signals);
 /// - By `overrun`, 0 to 1, it moves half the way from there to its floor: the p99 remembers one
 /// long
 ///   tick for a second, and a table that goes down to nothing makes the next ones uneven.
-/// - Minimum intervals are scaled by `overrun`: beside a keep they would shed a second time.
+/// - Minimum intervals act at an `overrun` of 1 only: beside a keep they would shed a second time.
 /// - Pauses, thresholds, marks and joins are the rung's alone.
 LadderEffects with_degree(const LadderEffects& floor, const Degree& degree, double overrun,
                           const LaneCosts& costs, uint16_t lane_tiers);
