@@ -9,6 +9,13 @@
 namespace edgeshed::core {
 namespace {
 
+/// Share of the loop that guaranteed gaps may take, and the longest that a gap becomes for it.
+constexpr double kGapShareMax = 0.2;
+constexpr double kGapMsMax = 2000;
+/// Smoothing of what passes, per tick; the most that a level is corrected by.
+constexpr double kLevelGain = 0.15;
+constexpr double kLevelFactorMax = 64;
+
 bool is_best_effort(uint16_t lane_tiers, uint32_t lane) {
   return es_lane_tier(lane_tiers, static_cast<uint8_t>(lane)) == ES_TIER_best_effort;
 }
@@ -80,6 +87,33 @@ LadderEffects with_degree(const LadderEffects& floor, const Degree& degree, doub
 double standard_level(double keep, double standard_per_s, double weights) {
   if (keep >= 1 || weights <= 0 || standard_per_s <= 0) return 0;
   return std::max(keep * standard_per_s / weights, 0.1);
+}
+
+double best_effort_message_share(const RoomDemand& rates, uint16_t lane_tiers,
+                                 const ShardDemand& demand) {
+  const double per_s = tier_rate(rates, lane_tiers, ES_TIER_best_effort);
+  return per_s <= 0 ? 0 : demand.tier[ES_TIER_best_effort] / per_s;
+}
+
+double affordable_gap_ms(double max_gap_ms, double connections, double message_share) {
+  if (max_gap_ms <= 0) return max_gap_ms;
+  const double affordable_ms = 1000 * connections * message_share / kGapShareMax;
+  return std::clamp(affordable_ms, max_gap_ms, std::max(max_gap_ms, kGapMsMax));
+}
+
+void step(LevelScale& scale, double keep, uint64_t arrived_ever, uint64_t passed_ever) {
+  const auto arrived = static_cast<double>(arrived_ever - scale.arrived_ever);
+  const auto passed = static_cast<double>(passed_ever - scale.passed_ever);
+  const bool begun = scale.arrived_ever != 0;
+  scale.arrived_ever = arrived_ever;
+  scale.passed_ever = passed_ever;
+  if (!begun || arrived < 0 || passed < 0) return;
+  scale.arrived_per_step += kLevelGain * (arrived - scale.arrived_per_step);
+  scale.passed_per_step += kLevelGain * (passed - scale.passed_per_step);
+  if (keep >= 1 || scale.arrived_per_step <= 0) return;
+  const double wanted = keep * scale.arrived_per_step;
+  const double wrong = wanted / std::max(scale.passed_per_step, wanted / 2);
+  scale.factor = std::clamp(scale.factor * std::clamp(wrong, 0.93, 1.08), 1.0, kLevelFactorMax);
 }
 
 double gap_reserve(const RoomDemand& rates, uint16_t lane_tiers, const ShardDemand& demand,

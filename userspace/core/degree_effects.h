@@ -40,10 +40,31 @@ LadderEffects with_degree(const LadderEffects& floor, const Degree& degree, doub
 /// would get if all sent alike. 0: no level (nothing is shed, or nobody is known).
 double standard_level(double keep, double standard_per_s, double weights);
 
+/// Correction of standard_level(): of those who are registered not all send, so what an equal share
+/// lets through falls short of the keep. Follows what passed.
+struct LevelScale {
+  double factor = 1;
+  double arrived_per_step = 0;  ///< smoothed
+  double passed_per_step = 0;
+  uint64_t arrived_ever = 0;
+  uint64_t passed_ever = 0;
+};
+
+/// One tick: what arrived of standard ever, and passed, while `keep` of it should.
+void step(LevelScale& scale, double keep, uint64_t arrived_ever, uint64_t passed_ever);
+
+/// The longest silence that the budget allows: `max_gap_ms`, or more when the gaps of `connections`
+/// would cost more than kGapShareMax of the loop.
+double affordable_gap_ms(double max_gap_ms, double connections, double message_share);
+
 /// Cost of best-effort's guaranteed gap, as a share of the loop: one message per max_gap_ms of each
 /// of `connections`. 0 without a guarantee, or while nothing arrives.
 double gap_reserve(const RoomDemand& rates, uint16_t lane_tiers, const ShardDemand& demand,
                    double connections, double max_gap_ms);
+
+/// Share of the loop that one best-effort message per second takes; 0 while none arrive.
+double best_effort_message_share(const RoomDemand& rates, uint16_t lane_tiers,
+                                 const ShardDemand& demand);
 
 /// Standard messages per second of all lanes.
 double standard_rate(const RoomDemand& rates, uint16_t lane_tiers);

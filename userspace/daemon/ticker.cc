@@ -243,6 +243,12 @@ void Ticker::keep_degree(std::size_t index) {
   }
   double weights = 0;
   for (const std::uint16_t room : work.rooms) weights += setup_->room_weight[room];
+  if (work.demand.known) {
+    const double message_share =
+        core::best_effort_message_share(work.rates, work.lane_tiers, work.demand);
+    state.effects.max_gap_ms =
+        core::affordable_gap_ms(state.effects.max_gap_ms, weights, message_share);
+  }
   input.best_effort_reserve = core::gap_reserve(work.rates, work.lane_tiers, work.demand, weights,
                                                 state.effects.max_gap_ms);
   const core::Degree target = core::target_degree(input, setup_->model.degree);
@@ -254,8 +260,19 @@ void Ticker::keep_degree(std::size_t index) {
   const double overrun = fresh ? core::overrun(work.signals) : 0;
   state.effects =
       core::with_degree(state.effects, degree, overrun, work.lane_costs, work.lane_tiers);
-  setup_->standard_level[index] = core::standard_level(
-      degree.keep_standard, core::standard_rate(work.rates, work.lane_tiers), weights);
+  std::uint64_t arrived = 0;
+  std::uint64_t passed = 0;
+  for (std::uint32_t lane = 0; lane < ES_LANES; ++lane) {
+    if (es_lane_tier(work.lane_tiers, static_cast<std::uint8_t>(lane)) != ES_TIER_standard)
+      continue;
+    arrived += work.arrivals.arrived[lane];
+    passed += work.arrivals.passed[lane];
+  }
+  core::step(work.level_scale, degree.keep_standard, arrived, passed);
+  setup_->standard_level[index] =
+      core::standard_level(degree.keep_standard, core::standard_rate(work.rates, work.lane_tiers),
+                           weights) *
+      work.level_scale.factor;
 }
 
 void Ticker::allocate() {

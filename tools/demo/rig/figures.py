@@ -245,12 +245,14 @@ def ledger(run):
             "out": run.server["host"]["datagrams_sent"]}
     received = {"in": run.server["host"]["datagrams_received"],
                 "out": sum(host["datagrams_received"] for host in hosts)}
-    full = {"in": run.kernel_udp["server"].get("RcvbufErrors", 0),
-            "out": run.kernel_udp["clients"].get("RcvbufErrors", 0)}
+    # The kernel's own witness: a full socket, or one that was closed already.
+    full, closed = ({"in": run.kernel_udp["server"].get(name, 0),
+                     "out": run.kernel_udp["clients"].get(name, 0)}
+                    for name in ("RcvbufErrors", "NoPorts"))
     table = {}
     for direction in ("in", "out"):
         row = {"sent": sent[direction], "received": received[direction],
-               "socket_full": full[direction]}
+               "socket_full": full[direction], "socket_closed": closed[direction]}
         through = row["sent"]
         row["exact"] = True
         if run.counted:
@@ -263,6 +265,7 @@ def ledger(run):
             row["exact"] = (row["sent"] == row["seen"] == row["cells"] == row["tiers_seen"]
                             == row["tiers_outcomes"])
         row["let_through"] = through
-        row["exact"] = row["exact"] and through == row["received"] + row["socket_full"]
+        row["exact"] = row["exact"] and through == (row["received"] + row["socket_full"]
+                                                  + row["socket_closed"])
         table[direction] = row
     return {"ledger_exact": all(row["exact"] for row in table.values()), "ledger": table}
