@@ -34,7 +34,13 @@ ES_INLINE __u8 thin_judge(struct es_thin* state, struct es_thin_rule rule, __u16
   if (rule.min_interval_jiffies && gap < rule.min_interval_jiffies) return ES_REASON_min_interval;
   if (rule.keep_q16 != ES_KEEP_ALL && !diffuse(&state->error_q16, rule.keep_q16)) {
     if (!rule.max_gap_jiffies || gap < rule.max_gap_jiffies) return ES_REASON_thinned;
-    state->error_q16 = 0; /* passed early, by the bounded gap: the next share starts anew */
+    /* Passed early, by the bounded gap. The next one begins at a phase of its own: any if nothing
+     * was thinned for long, else the last quarter. Or all connections, which a cut finds alike,
+     * would pass together every max_gap from then on. */
+    __u32 phase = state->error_q16 = (__u16)(state->error_q16 * 25173u + 13849u);
+    __u32 span = gap >= 2 * rule.max_gap_jiffies ? rule.max_gap_jiffies : rule.max_gap_jiffies / 4u;
+    state->passed_jiffies = (__u16)(jiffies - ((phase * span) >> 16));
+    return ES_UNDECIDED;
   }
   state->passed_jiffies = jiffies;
   return ES_UNDECIDED;

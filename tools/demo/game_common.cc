@@ -1,13 +1,14 @@
 #include "game_common.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <stdexcept>
-#include <vector>
 
 namespace edgeshed::demo {
 namespace {
@@ -19,17 +20,22 @@ void request_stop(int) { stop_flag = 1; }
 // libenet calls this when it lets a packet go. The SENT flag tells an acknowledged packet from one
 // that was thrown away with its peer.
 void ENET_CALLBACK count_acknowledged(ENetPacket* packet) {
-  if ((packet->flags & ENET_PACKET_FLAG_SENT) != 0) {
-    ++static_cast<ReliableOut*>(packet->userData)->acked;
-  }
+  if ((packet->flags & ENET_PACKET_FLAG_SENT) == 0) return;
+  auto& series = *static_cast<ReliableOut*>(packet->userData);
+  ++series.acked;
+  MessageHeader header;
+  if (series.round_trips == nullptr || !read_header(*packet, header)) return;
+  series.round_trips->note(header.phase, static_cast<double>(now_ns() - header.sent_ns) / 1e6);
 }
 
-ENetPacket* make_packet(MessageKind kind, std::uint32_t number, std::size_t size_bytes,
-                        enet_uint32 flags) {
-  std::vector<unsigned char> payload(std::max(size_bytes, sizeof(MessageHeader)), 0x5a);
-  const MessageHeader header{kind, number};
+ENetPacket* make_packet(MessageKind kind, std::uint32_t number, std::size_t phase,
+                        std::size_t size_bytes, enet_uint32 flags) {
+  std::array<unsigned char, 512> payload;
+  payload.fill(0x5a);
+  const MessageHeader header{kind, static_cast<std::uint8_t>(phase), 0, number, now_ns()};
   std::memcpy(payload.data(), &header, sizeof header);
-  ENetPacket* packet = enet_packet_create(payload.data(), payload.size(), flags);
+  const std::size_t bytes = std::clamp(size_bytes, sizeof header, payload.size());
+  ENetPacket* packet = enet_packet_create(payload.data(), bytes, flags);
   if (packet == nullptr) throw std::runtime_error("enet_packet_create failed: out of memory");
   return packet;
 }
@@ -43,30 +49,45 @@ bool send_or_destroy(ENetPeer* peer, enet_uint8 channel, ENetPacket* packet) {
 
 }  // namespace
 
-void SeriesIn::note(std::uint32_t number, TimePoint now) {
-  if (received > 0) {
-    const double gap_ms = milliseconds_between(last_at, now);
-    gap_ms_max = std::max(gap_ms_max, gap_ms);
-    gap_ms_sum += gap_ms;
+Tier tier_of(MessageKind kind) {
+  switch (kind) {
+    case MessageKind::kEvent:
+    case MessageKind::kBye:
+      return kCritical;
+    case MessageKind::kCommand:
+      return kStandard;
+    default:
+      return kBestEffort;
   }
-  last_at = now;
-  ++received;
-  if (number <= highest) {
-    ++out_of_order;
-    return;
-  }
-  missing += number - highest - 1;
-  highest = number;
 }
 
-double SeriesIn::gap_ms_mean() const {
-  return received > 1 ? gap_ms_sum / static_cast<double>(received - 1) : 0;
+const char* phase_name(std::size_t phase) {
+  constexpr const char* kNames[kPhases] = {"calm", "flood_begins", "flood", "step_begins",
+                                           "step", "back",         "end"};
+  return phase < kPhases ? kNames[phase] : "?";
 }
 
-std::string SeriesIn::json() const {
-  return fmt::format(R"({{"received":{},"highest":{},"missing":{},"out_of_order":{},)"
-                     R"("gap_ms_max":{:.1f},"gap_ms_mean":{:.1f}}})",
-                     received, highest, missing, out_of_order, gap_ms_max, gap_ms_mean());
+void Delays::note(std::size_t phase, double delay_ms) {
+  if (phase < kPhases) ms[phase].push_back(static_cast<float>(delay_ms));
+}
+
+std::string Delays::json(double late_ms) const {
+  std::string text;
+  for (std::size_t phase = 0; phase < kPhases; ++phase) {
+    std::vector<float> sorted = ms[phase];
+    std::sort(sorted.begin(), sorted.end());
+    const auto at = [&](double share) {
+      if (sorted.empty()) return 0.0F;
+      const auto rank = std::ceil(share * static_cast<double>(sorted.size()));
+      return sorted[std::clamp<std::size_t>(static_cast<std::size_t>(rank), 1, sorted.size()) - 1];
+    };
+    const auto late = std::count_if(sorted.begin(), sorted.end(),
+                                    [&](float delay_ms) { return delay_ms > late_ms; });
+    text += fmt::format(R"({}"{}":{{"count":{},"p50":{:.1f},"p99":{:.1f},"max":{:.1f},"late":{}}})",
+                        text.empty() ? "" : ",", phase_name(phase), sorted.size(), at(0.5),
+                        at(0.99), at(1), late);
+  }
+  return "{" + text + "}";
 }
 
 void add_common_options(CLI::App& app, CommonOptions& options) {
@@ -114,20 +135,19 @@ void disable_own_throttle(ENetPeer* peer) {
                                ENET_PEER_PACKET_THROTTLE_SCALE, 0);
 }
 
-void send_reliable(ENetPeer* peer, ReliableOut& series, MessageKind kind, std::size_t size_bytes) {
-  ENetPacket* packet = make_packet(kind, series.sent + 1, size_bytes, ENET_PACKET_FLAG_RELIABLE);
+void queue_reliable(ENetPeer* peer, ReliableOut& series, MessageKind kind, std::size_t phase,
+                    std::size_t size_bytes) {
+  ENetPacket* packet =
+      make_packet(kind, series.sent + 1, phase, size_bytes, ENET_PACKET_FLAG_RELIABLE);
   packet->userData = &series;
   packet->freeCallback = count_acknowledged;
-  enet_host_flush(peer->host);  // what waits (acknowledgements) goes in a datagram of its own
   if (send_or_destroy(peer, kReliableChannel, packet)) ++series.sent;
-  enet_host_flush(peer->host);
 }
 
-void send_unreliable(ENetPeer* peer, MessageKind kind, std::uint32_t number,
-                     std::size_t size_bytes) {
-  enet_host_flush(peer->host);
-  send_or_destroy(peer, kUnreliableChannel, make_packet(kind, number, size_bytes, 0));
-  enet_host_flush(peer->host);
+void queue_unreliable(ENetPeer* peer, MessageKind kind, std::uint32_t number, std::size_t phase,
+                      std::size_t size_bytes) {
+  const enet_uint8 channel = kind == MessageKind::kCommand ? kCommandChannel : kStateChannel;
+  send_or_destroy(peer, channel, make_packet(kind, number, phase, size_bytes, 0));
 }
 
 bool read_header(const ENetPacket& packet, MessageHeader& header) {
@@ -146,6 +166,29 @@ std::string host_totals_json(const ENetHost& host) {
   return fmt::format(
       R"("datagrams_sent":{},"datagrams_received":{},"bytes_sent":{},"bytes_received":{})",
       host.totalSentPackets, host.totalReceivedPackets, host.totalSentData, host.totalReceivedData);
+}
+
+std::string counts_json(const TierCounts& counts) {
+  return fmt::format("[{}]", fmt::join(counts, ","));
+}
+
+std::string counts_json(const PhaseCounts& counts) {
+  std::string text;
+  for (std::size_t phase = 0; phase < kPhases; ++phase) {
+    text += fmt::format(R"({}"{}":{})", text.empty() ? "" : ",", phase_name(phase),
+                        counts_json(counts[phase]));
+  }
+  return "{" + text + "}";
+}
+
+std::uint64_t now_ns() {
+  const auto since_boot = Clock::now().time_since_epoch();
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(since_boot).count());
+}
+
+Clock::duration seconds_duration(double seconds) {
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
 double milliseconds_between(TimePoint from, TimePoint to) {

@@ -61,7 +61,10 @@ Degree target_degree(const DegreeInput& input, const DegreeConfig& config) {
   const double reserve = std::clamp(input.best_effort_reserve, 0.0, best_effort);
   const double idle = rest >= 0 ? 1 : 0;
   Degree target;
-  target.keep_standard = fitting(rest - reserve, standard, idle);
+  // A backlog is worked off at the expense of best-effort alone: one long tick must not cut
+  // standard, which takes seconds to come back.
+  const double backlog = input.backlog_ms / config.backlog_span_ms;
+  target.keep_standard = fitting(rest + backlog - reserve, standard, idle);
   target.keep_best_effort = fitting(rest - target.keep_standard * standard, best_effort, idle);
   return target;
 }

@@ -28,8 +28,10 @@ double overrun(const ShardSignals& signals);
 /// allows: the rung bounds what may be shed, the degree says how much of it.
 /// - A lane's keep is the larger of its floor and the share that makes best-effort as a whole come
 ///   to degree.keep_best_effort, given what is paused and what the rung does not touch.
-/// - By `overrun`, 0 to 1, it moves from there to its floor.
-/// - Minimum intervals are scaled by what is shed: nothing shed, no interval.
+/// - By `overrun`, 0 to 1, it moves half the way from there to its floor: the p99 remembers one
+/// long
+///   tick for a second, and a table that goes down to nothing makes the next ones uneven.
+/// - Minimum intervals act at an `overrun` of 1 only: beside a keep they would shed a second time.
 /// - Pauses, thresholds, marks and joins are the rung's alone.
 LadderEffects with_degree(const LadderEffects& floor, const Degree& degree, double overrun,
                           const LaneCosts& costs, uint16_t lane_tiers);
@@ -37,6 +39,32 @@ LadderEffects with_degree(const LadderEffects& floor, const Degree& degree, doub
 /// Tokens (packets) per second of a connection of weight 1 that keep `keep` of standard: what each
 /// would get if all sent alike. 0: no level (nothing is shed, or nobody is known).
 double standard_level(double keep, double standard_per_s, double weights);
+
+/// Correction of standard_level(): of those who are registered not all send, so what an equal share
+/// lets through falls short of the keep. Follows what passed.
+struct LevelScale {
+  double factor = 1;
+  double arrived_per_step = 0;  ///< smoothed
+  double passed_per_step = 0;
+  uint64_t arrived_ever = 0;
+  uint64_t passed_ever = 0;
+};
+
+/// One tick: what arrived of standard ever, and passed, while `keep` of it should.
+void step(LevelScale& scale, double keep, uint64_t arrived_ever, uint64_t passed_ever);
+
+/// The longest silence that the budget allows: `max_gap_ms`, or more when the gaps of `connections`
+/// would cost more than kGapShareMax of the loop.
+double affordable_gap_ms(double max_gap_ms, double connections, double message_share);
+
+/// Cost of best-effort's guaranteed gap, as a share of the loop: one message per max_gap_ms of each
+/// of `connections`. 0 without a guarantee, or while nothing arrives.
+double gap_reserve(const RoomDemand& rates, uint16_t lane_tiers, const ShardDemand& demand,
+                   double connections, double max_gap_ms);
+
+/// Share of the loop that one best-effort message per second takes; 0 while none arrive.
+double best_effort_message_share(const RoomDemand& rates, uint16_t lane_tiers,
+                                 const ShardDemand& demand);
 
 /// Standard messages per second of all lanes.
 double standard_rate(const RoomDemand& rates, uint16_t lane_tiers);

@@ -37,6 +37,7 @@ struct ShardWork {
   core::ShardDemand demand;
   core::LaneCosts lane_costs{};
   core::DegreeState degree;
+  core::LevelScale level_scale;
 
   std::vector<std::uint16_t> rooms;  // numbers of its rooms
   std::uint16_t lane_tiers = 0;      // of its first endpoint: what a lane means to it

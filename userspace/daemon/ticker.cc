@@ -252,6 +252,16 @@ void Ticker::keep_degree(std::size_t index) {
   if (work.boards.report != nullptr && state.report != core::ReportState::fresh) {
     input.signals_missing = 1;
   }
+  double weights = 0;
+  for (const std::uint16_t room : work.rooms) weights += setup_->room_weight[room];
+  if (work.demand.known) {
+    const double message_share =
+        core::best_effort_message_share(work.rates, work.lane_tiers, work.demand);
+    state.effects.max_gap_ms =
+        core::affordable_gap_ms(state.effects.max_gap_ms, weights, message_share);
+  }
+  input.best_effort_reserve = core::gap_reserve(work.rates, work.lane_tiers, work.demand, weights,
+                                                state.effects.max_gap_ms);
   const core::Degree target = core::target_degree(input, setup_->model.degree);
   core::step(work.degree, target, setup_->model.control, setup_->model.degree, now_ns_);
   // Without demand the rung's table acts as it is, and so does an operator's rung.
@@ -261,10 +271,19 @@ void Ticker::keep_degree(std::size_t index) {
   const double overrun = fresh ? core::overrun(work.signals) : 0;
   state.effects =
       core::with_degree(state.effects, degree, overrun, work.lane_costs, work.lane_tiers);
-  double weights = 0;
-  for (const std::uint16_t room : work.rooms) weights += setup_->room_weight[room];
-  setup_->standard_level[index] = core::standard_level(
-      degree.keep_standard, core::standard_rate(work.rates, work.lane_tiers), weights);
+  std::uint64_t arrived = 0;
+  std::uint64_t passed = 0;
+  for (std::uint32_t lane = 0; lane < ES_LANES; ++lane) {
+    if (es_lane_tier(work.lane_tiers, static_cast<std::uint8_t>(lane)) != ES_TIER_standard)
+      continue;
+    arrived += work.arrivals.arrived[lane];
+    passed += work.arrivals.passed[lane];
+  }
+  core::step(work.level_scale, degree.keep_standard, arrived, passed);
+  setup_->standard_level[index] =
+      core::standard_level(degree.keep_standard, core::standard_rate(work.rates, work.lane_tiers),
+                           weights) *
+      work.level_scale.factor;
 }
 
 void Ticker::allocate() {

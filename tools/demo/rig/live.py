@@ -2,72 +2,58 @@
 
 import shutil
 import sys
+import time
 
-from . import phases
+from . import options
 
 TERMINAL_INTERVAL_S = 0.5
 FILE_INTERVAL_S = 1.0
-# Tier, its name, and its letter where the terminal is narrow.
-SHOWN_TIERS = (("critical", "critical ", "c"), ("standard", "standard ", "s"),
-               ("best_effort", "best-effort ", "b"))
-WIDE_COLUMNS = 132
+TIERS = ("critical", "standard", "best-effort")
 
 
 class LiveLine:
-    def __init__(self, plain):
+    def __init__(self, name):
+        self._name = name
         self._terminal = sys.stdout.isatty()
         self._interval_s = TERMINAL_INTERVAL_S if self._terminal else FILE_INTERVAL_S
-        self._text = plain_text if plain else shed_text
+        self._began = time.monotonic()
         self._shown = None
 
-    def show(self, samples):
-        now = samples[-1]
-        if self._shown is None:
-            self._shown = samples[0]
-        if now.at_s - self._shown.at_s < self._interval_s:
+    def show(self, phase, sample, server, clients):
+        now_s = time.monotonic()
+        if self._shown and now_s - self._shown[0] < self._interval_s:
             return
-        columns = shutil.get_terminal_size().columns if self._terminal else WIDE_COLUMNS
-        text = self._text(self._shown, now, wide=columns >= WIDE_COLUMNS)
-        if self._terminal:
-            print(f"\r\x1b[K{text[:columns - 1]}", end="", flush=True)
-        else:
-            print(text, flush=True)
-        self._shown = now
+        if self._shown:
+            text = self._text(phase, sample, self._shown, server, clients)
+            if self._terminal:
+                columns = shutil.get_terminal_size().columns
+                print(f"\r\x1b[K{text[:columns - 1]}", end="", flush=True)
+            else:
+                print(text, flush=True)
+        self._shown = (now_s, server, clients)
+
+    def _text(self, phase, sample, shown, server, clients):
+        _, server_before, clients_before = shown
+        sent = total(clients, clients_before)
+        handled = [now - before for now, before in
+                   zip(server["handled"], server_before["handled"])]
+        rows = " ".join(f"{tier} {percent(got, wanted)}"
+                        for tier, got, wanted in zip(TIERS, handled, sent))
+        rung = f"rung {sample['rung']}" if "rung" in sample else "rung -"
+        ratio = server["tick_ms_max"] / options.FRAME_BUDGET_MS
+        return (f"{self._name:<8}{time.monotonic() - self._began:5.1f}s "
+                f"{phase.split('_')[0]:<6}{rung}  tick {ratio:4.2f}x  reached the game: {rows}")
 
     def end(self):
         if self._terminal:
             print()
 
 
-def shed_text(before, now, wide):
-    """Kept percentages since the last line; 79 columns when narrow."""
-    parts = [f"{now.at_s:5.1f}s {now.phase:<8} rung {now.shard['rung']} "
-             f"{now.shard['tick_ratio']:4.2f}x"
-             f"{' PLAN EXPIRED' if now.shard['expired'] else ''}"]
-    for direction in ("in", "out"):
-        kept = [f"{name if wide else letter}"
-                f"{percent(phases.difference(before, now, direction, tier))}"
-                for tier, name, letter in SHOWN_TIERS]
-        parts.append(f"{direction} {' '.join(kept)}")
-    parts.append(f"lost {now.disconnects}")
-    return (" | " if wide else "|").join(parts)
+def total(now, before):
+    """Messages sent per tier between two status lines, flooders included."""
+    return [sum(now[key][tier] - before[key][tier] for key in ("sent", "flood_sent"))
+            for tier in range(3)]
 
 
-def percent(counts):
-    ratio = phases.kept_ratio(counts)
-    return "   -" if ratio is None else f"{ratio:4.0%}"
-
-
-def plain_text(before, now, wide):
-    def rate(side, name):
-        first, last = getattr(before, side), getattr(now, side)
-        # Per second of the side's own clock: its status lines do not fall together with samples.
-        seconds = (last.get("t_ms", 0) - first.get("t_ms", 0)) / 1000
-        return (last.get(name, 0) - first.get(name, 0)) / seconds if seconds > 0 else 0.0
-
-    unit = "datagrams/s " if wide else ""
-    return (f"{now.at_s:5.1f}s {now.phase:<8} {unit}"
-            f"clients > server {rate('clients', 'datagrams_sent'):4.0f} >"
-            f"{rate('server', 'datagrams_received'):5.0f}|server > clients "
-            f"{rate('server', 'datagrams_sent'):4.0f} >"
-            f"{rate('clients', 'datagrams_received'):5.0f}|lost {now.disconnects}")
+def percent(got, wanted):
+    return "   -" if wanted <= 0 else f"{min(got / wanted, 1):4.0%}"

@@ -18,7 +18,7 @@ LOCK_FILE = pathlib.Path("/run/edgeshed-demo.lock")
 RUN_DIR_PREFIX = "edgeshed-demo-"
 RUN_DIR_PARENT = pathlib.Path("/run")
 BPFFS = pathlib.Path("/sys/fs/bpf")
-TOOLS = ("ip", "nsenter", "setpriv")
+TOOLS = ("ip", "nsenter", "setpriv", "taskset", "chrt")
 LEFTOVER_EXIT_S = 3
 
 
@@ -29,13 +29,21 @@ def prepare(opts, cleanup):
     check_binaries(opts)
     take_lock(cleanup)
     remove_leftovers()
-    if not opts.plain:
-        check_bpffs()
-    if opts.log_dir:
-        opts.log_dir.mkdir(parents=True, exist_ok=True)
+    check_bpffs()
+    check_writable(opts)
+    # The orchestrator is no part of the game: it keeps off the server's CPU.
+    os.sched_setaffinity(0, opts.other_cpus())
     run_dir = pathlib.Path(tempfile.mkdtemp(prefix=RUN_DIR_PREFIX, dir=RUN_DIR_PARENT))
     cleanup.callback(shutil.rmtree, run_dir, ignore_errors=True)
     return run_dir
+
+
+def check_writable(opts):
+    """Before a minute is played, not after it."""
+    for path in (opts.json, opts.plot):
+        if path is not None and not os.access(path.parent, os.W_OK):
+            raise DemoError(f"cannot write {path}: {path.parent} does not exist or is not "
+                            "writable; choose another file")
 
 
 def check_root():
@@ -50,9 +58,8 @@ def check_tools():
 
 
 def check_binaries(opts):
-    wanted = [opts.game_binary("server"), opts.game_binary("clients")]
-    if not opts.plain:
-        wanted += edgeshed_cli.binaries(opts.build_dir)
+    wanted = [opts.game_binary("server"), opts.game_binary("clients"),
+              *edgeshed_cli.binaries(opts)]
     missing = [str(path) for path in wanted if not os.access(path, os.X_OK)]
     if missing:
         raise DemoError(f"not built: {', '.join(missing)}; build first, or name the build "

@@ -1,6 +1,7 @@
 """Running programs: every call bounded in time, every child ends with the demo."""
 
 import collections
+import functools
 import os
 import shutil
 import signal
@@ -12,6 +13,7 @@ from .errors import DemoError
 RUN_TIMEOUT_S = 10
 STOP_TIMEOUT_S = 3
 OUTPUT_LINES_KEPT = 200
+REALTIME_PRIORITY = "10"
 
 
 def in_namespace(namespace, command):
@@ -19,12 +21,13 @@ def in_namespace(namespace, command):
     return ["nsenter", f"--net=/run/netns/{namespace}", *map(str, command)]
 
 
-def run(command, timeout_s=RUN_TIMEOUT_S, may_fail=False):
-    """Runs to the end and returns the standard output; DemoError names what went wrong."""
+def run(command, timeout_s=RUN_TIMEOUT_S, may_fail=False, text=""):
+    """Runs to the end, with `text` as its input, and returns the standard output; DemoError names
+    what went wrong."""
     command = [str(word) for word in command]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s,
-                              stdin=subprocess.DEVNULL, start_new_session=True, check=False)
+                              input=text, start_new_session=True, check=False)
     except FileNotFoundError:
         raise DemoError(f"`{command[0]}` is not there; install or build it") from None
     except subprocess.TimeoutExpired:
@@ -37,6 +40,14 @@ def run(command, timeout_s=RUN_TIMEOUT_S, may_fail=False):
     return done.stdout
 
 
+@functools.cache
+def may_be_realtime():
+    """False in a container without CAP_SYS_NICE, for example."""
+    done = subprocess.run(["chrt", "--rr", REALTIME_PRIORITY, "true"], check=False,
+                          capture_output=True, timeout=RUN_TIMEOUT_S)
+    return done.returncode == 0
+
+
 class Child:
     """A program that runs beside the demo, with its last lines of output kept.
 
@@ -44,12 +55,18 @@ class Child:
     session of its own, so that Ctrl-C reaches only the demo, which ends it in order.
     """
 
-    def __init__(self, name, namespace, command, log_file, on_line=None):
+    def __init__(self, name, namespace, command, log_file, on_line=None, cpus=None):
         self.name = name
         self.lines = collections.deque(maxlen=OUTPUT_LINES_KEPT)
         self._on_line = on_line
         self._log = open(log_file, "w", encoding="utf-8")
         words = ["setpriv", "--pdeathsig", "TERM", *in_namespace(namespace, command)]
+        if cpus:
+            words = ["taskset", "--cpu-list", ",".join(map(str, cpus)), *words]
+        # Before what else runs on this machine: it is the game's own load that is to be seen. Not
+        # by a nice value, which counts inside a session only (autogroups).
+        if may_be_realtime():
+            words = ["chrt", "--rr", REALTIME_PRIORITY, *words]
         try:
             self._process = subprocess.Popen(
                 words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,

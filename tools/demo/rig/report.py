@@ -1,55 +1,78 @@
-"""The final table, the verdict sentence and the JSON file."""
+"""Both runs side by side, the claims, the verdict sentence, the JSON file and the plot."""
 
 import json
+import pathlib
+import subprocess
+import sys
 
-from . import phases
 from .errors import DemoError
+from .processes import run as run_program
 
-COLUMNS = ("seen", "passed", "marked", "dropped", "rejected")
+PLOT_PROGRAM = pathlib.Path(__file__).with_name("plot.py")
+DEBIAN_PYTHON = "/usr/bin/python3"  # matplotlib is a Debian package: another python has it not
+PLOT_TIMEOUT_S = 60
+
+ROWS = (
+    ("tick p99 / budget, from 1 s after the step", "tick_p99_ratio", "{:.2f}"),
+    ("critical messages sent", "critical_sent", "{}"),
+    ("... lost: over 1 s, or never", "critical_lost", "{}"),
+    ("... dropped by the shedder", "critical_dropped_by_shedder", "{}"),
+    ("... round trip p99 in the step, ms", "critical_rtt_p99_ms", "{:.0f}"),
+    ("best-effort kept in contract, under the flood", "best_effort_kept_in_contract", "{:.1%}"),
+    ("best-effort kept in contract, in the step", "best_effort_kept_in_step", "{:.1%}"),
+    ("standard kept in contract, in the step", "standard_kept_in_step", "{:.1%}"),
+    ("a flooder's share (1 is fair)", "flooder_share_ratio", "{:.2f}"),
+    ("Jain index of players in contract", "jain_in_contract", "{:.3f}"),
+    ("useful throughput / budget, in the step", "useful_throughput_ratio", "{:.2f}"),
+    ("players disconnected", "disconnects", "{}"),
+    ("highest rung", "rung_max", "{}"),
+    ("reversals", "reversals", "{}"),
+    ("time to shed, ms", "time_to_shed_ms", "{}"),
+    ("time until all is back, ms", "time_to_recover_ms", "{}"),
+    ("ledger exact", "ledger_exact", "{}"),
+)
 
 
 def show(opts, found, verdicts):
     found["claims"] = [vars(verdict) for verdict in verdicts]
     found["ok"] = all(verdict.holds for verdict in verdicts)
-    print()
-    if not opts.plain:
-        print_tiers(found)
-    print_snapshots(found)
-    print_claims(verdicts)
-    if opts.json:
-        write_json(opts.json, found)
-
-
-def print_tiers(found):
-    print(f"{'phase':<10}{'way':<5}{'tier':<13}" + "".join(f"{name:>10}" for name in COLUMNS)
-          + f"{'kept':>8}")
-    blocks = {**found["phases"], "whole run": found["edgeshed"]["tiers"]}
-    for phase, directions in blocks.items():
-        for direction, tiers in directions.items():
-            for tier, counts in tiers.items():
-                if counts["seen"] == 0:
-                    continue
-                print(f"{phase:<10}{direction:<5}{tier.replace('_', '-'):<13}"
-                      + "".join(f"{counts[name]:>10}" for name in COLUMNS)
-                      + f"{phases.kept_ratio(counts):>8.1%}")
-    print()
-
-
-def print_snapshots(found):
-    row = found["snapshots"]
-    print(f"snapshots: {row['received']} of {row['sent']} reached the players, "
-          f"{row['gap_ms_mean']} ms apart on average, {row['gap_ms_max']} ms at the most\n")
-
-
-def print_claims(verdicts):
+    found["verdict"] = sentence(opts, found)
+    print_table(opts, found)
     for verdict in verdicts:
         print(f"{'holds ' if verdict.holds else 'FAILED'}  {verdict.claim}: {verdict.figures}")
-    failed = [verdict.claim for verdict in verdicts if not verdict.holds]
+    print(f"\n{found['verdict']}")
+    if opts.json:
+        write_json(opts.json, found)
+        print(f"figures: {opts.json}")
+    if opts.plot:
+        draw(opts, found)
+
+
+def print_table(opts, found):
+    print(f"\n{f'--load {opts.load:g}':<48}{'without':>12}{'with':>12}")
+    for title, key, form in ROWS:
+        cells = [text_of(found[name][key], form) for name in ("without", "with")]
+        print(f"{title:<48}{cells[0]:>12}{cells[1]:>12}")
     print()
+
+
+def text_of(value, form):
+    return "-" if value is None else form.format(value)
+
+
+def sentence(opts, found):
+    without, shed = found["without"], found["with"]
+    failed = [claim["claim"] for claim in found["claims"] if not claim["holds"]]
+    back_ms = shed["time_to_recover_ms"]
+    back = "not all was back at the end" if back_ms is None else (
+        f"all was back {back_ms / 1000:.1f} s after the step")
+    text = (f"At {opts.load:g} times the load a tick took {without['tick_p99_ratio']:.1f} budgets "
+            f"without EdgeShed and {without['critical_lost']} of {without['critical_sent']} "
+            f"critical messages were lost; with it {shed['tick_p99_ratio']:.1f} budgets and "
+            f"{shed['critical_lost']}, and {back}")
     if failed:
-        print(f"Verdict: {len(failed)} of {len(verdicts)} claims failed: {'; '.join(failed)}.")
-    else:
-        print(f"Verdict: all {len(verdicts)} claims hold.")
+        return f"Verdict: {len(failed)} claims failed ({'; '.join(failed)}). {text}."
+    return f"Verdict: all {len(found['claims'])} claims hold. {text}."
 
 
 def write_json(path, found):
@@ -58,3 +81,17 @@ def write_json(path, found):
     except OSError as error:
         raise DemoError(f"cannot write {path}: {error.strerror}; choose another with --json"
                         ) from None
+
+
+def draw(opts, found):
+    """In a program of its own: matplotlib belongs to Debian's python, and takes its time."""
+    try:
+        subprocess.run([DEBIAN_PYTHON, "-c", "import matplotlib"], check=True,
+                       capture_output=True, timeout=PLOT_TIMEOUT_S)
+    except (OSError, subprocess.SubprocessError):
+        print("demo: no plot, python3-matplotlib is not installed: apt-get install "
+              "python3-matplotlib", file=sys.stderr)
+        return
+    words = [DEBIAN_PYTHON, "-B", PLOT_PROGRAM, opts.plot]
+    run_program(words, timeout_s=PLOT_TIMEOUT_S, text=json.dumps(found))
+    print(f"plot: {opts.plot}")
