@@ -43,8 +43,8 @@ TEST(DegreeEffects, AnOverrunLoopIsBelievedMoreThanItsCosts) {
         .keep[ES_IN];
   };
   EXPECT_EQ(keep_at(0), 1);
-  EXPECT_EQ(keep_at(0.5), 0.75);
-  EXPECT_EQ(keep_at(1), 0.5) << "the table as it is";
+  EXPECT_EQ(keep_at(0.5), 0.875);
+  EXPECT_EQ(keep_at(1), 0.75) << "half way to the table";
 }
 
 TEST(DegreeEffects, WhatFitsIsNotShedWhateverTheRung) {

@@ -101,9 +101,14 @@ stranger = {{ handshakes_per_s = 2000 }}
     for room in range(options.ROOMS):
         text += f'\n[[room]]\nname = "room-{room + 1}"\nshard = "{SHARD}"\n'
     if opts.no_session:
-        # Nobody reports what the loop does: what a message costs has to be said.
-        text += "\n[cost]\ncommand_us = 250\nevent_us = 250\nsnapshot_us = 250\n"
+        # Nobody reports what the loop does, nor who plays: both have to be said here.
+        text += "\n[cost]\ncommand_us = 290\nevent_us = 290\nsnapshot_us = 290\n"
         text += "control_us = 5\njoin_us = 5\nbase_share = 0.02\n"
+        for index in range(opts.peers()):
+            remote = f"{options.CLIENTS_ADDRESS}:{options.CLIENTS_BASE_PORT + index}"
+            text += (f'\n[[connection]]\nremote = "{remote}"\nendpoint = "{ENDPOINT}"\n'
+                     f'room = "room-{index % options.ROOMS + 1}"\nclass = "{CLASS}"\n'
+                     "priority = 128\n")
     return text
 
 

@@ -10,6 +10,7 @@ MESSAGE_MS = 0.25  # mean work of a message: game_work.h
 CELL_S = 0.2       # of the time series: 6 ticks
 KEPT_WHOLE = 0.98
 REVERSAL = 0.15
+BACK_FOR_NS = 1e9
 
 
 def of_run(opts, run):
@@ -220,8 +221,8 @@ def time_to_shed_ms(run):
 
 
 def time_to_recover_ms(run):
-    """From the end of the step to the moment from which on all is kept, and the rung is no higher
-    than it was before; None when that did not come."""
+    """From the end of the step to the beginning of the first second in which all is kept, and the
+    rung is no higher than it was before; None when that did not come."""
     calm_first, calm_last = phase_bounds(run, "calm")
     rung_calm = max((sample["rung"] for sample in run.samples
                      if calm_first + 2e9 <= sample["t_ns"] < calm_last), default=0)
@@ -234,7 +235,9 @@ def time_to_recover_ms(run):
             back = None
         elif back is None:
             back = sample["t_ns"]
-    return None if back is None else round((back - began) / 1e6)
+        elif sample["t_ns"] - back >= BACK_FOR_NS:
+            return round((back - began) / 1e6)
+    return None
 
 
 def ledger(run):
