@@ -60,7 +60,12 @@ int es_client_thin_judge(struct es_client_thin* state, struct es_client_thin_rul
     state->error_q16 = (uint16_t)sum;
     if (sum <= 0xffff) {
       if (!rule.max_gap_ms || gap_ms < rule.max_gap_ms) return 0;
-      state->error_q16 = 0; /* sent early, by the bounded gap: the next share starts anew */
+      /* Sent early, by the bounded gap. The next one begins at a phase of its own, or all peers,
+       * which a cut finds alike, would be sent to together every max_gap from then on. */
+      state->error_q16 = (uint16_t)(state->error_q16 * 25173u + 13849u);
+      const uint32_t span = gap_ms >= 2 * rule.max_gap_ms ? rule.max_gap_ms : rule.max_gap_ms / 4;
+      state->passed_ms = now_ms - (uint32_t)(((uint64_t)state->error_q16 * span) >> 16);
+      return 1;
     }
   }
   state->passed_ms = now_ms;
