@@ -117,7 +117,8 @@ ES_INLINE __u8 fair_share_judge(const struct es_lane_rules* rules, const struct 
   __u64 cost = (__u64)packet->segments * rules->packet_cost +
                (((__u64)packet->ip_bytes * rules->byte_cost_q8) >> 8);
   __u64* debt = &state->level[packet->tier == ES_TIER_best_effort];
-  return level_charge(debt, &rules->level, (cost * weight_inverse_q8) >> 8, jiffies)
+  __u32 phase = state->thin[packet->lane & 3].error_q16; /* seeded when the connection was made */
+  return level_charge(debt, &rules->level, (cost * weight_inverse_q8) >> 8, jiffies, phase)
              ? ES_UNDECIDED
              : ES_REASON_fair_share;
 }

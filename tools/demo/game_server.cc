@@ -217,10 +217,10 @@ std::string GameServer::final_json() const {
         record.reliable_out.acked, record.snapshots_sent, record.disconnects, record.left_in_order);
   }
   for (const TickRow& row : rows_) {
-    ticks +=
-        fmt::format("{}[{},{:.3f},{},{},{},{},{},{},{:.3f}]", ticks.empty() ? "" : ",\n",
-                    row.began_ns, row.ms, row.handled[kCritical], row.handled[kStandard],
-                    row.handled[kBestEffort], row.in_time, row.snapshots, row.snapshots_skipped, row.cpu_ms);
+    ticks += fmt::format("{}[{},{:.3f},{},{},{},{},{},{},{:.3f}]", ticks.empty() ? "" : ",\n",
+                         row.began_ns, row.ms, row.handled[kCritical], row.handled[kStandard],
+                         row.handled[kBestEffort], row.in_time, row.snapshots,
+                         row.snapshots_skipped, row.cpu_ms);
   }
   return fmt::format("{{\"host\":{{{}}},\"session\":{},\n\"ticks\":[{}],\n\"peers\":[{}]}}\n",
                      host_totals_json(*host_), shard_.events_json(), ticks, peers);

@@ -64,8 +64,10 @@ TEST(Thin, AnyShareIsEvenlySpaced) {
 
 TEST(Thin, NothingKeptStillSendsOnePerGap) {
   const auto times = sent(rule(0, 0, 100), 10, 1000);
-  EXPECT_EQ(times.size(), 99u);
-  EXPECT_EQ(widest_gap(times), 100u);
+  // Up to a quarter shorter each time, so that peers do not stay in step.
+  EXPECT_GE(times.size(), 99u);
+  EXPECT_LE(times.size(), 100u * 4 / 3 + 2);
+  EXPECT_LE(widest_gap(times), 100u);
   EXPECT_TRUE(sent(rule(0, 0, 0), 10, 1000).empty());
 }
 

@@ -131,6 +131,8 @@ LevelRate stricter(const LevelRate& configured, double tokens_per_s) {
   LevelRate rate = configured;
   if (tokens_per_s > 0 && (rate.tokens_per_s == 0 || tokens_per_s < rate.tokens_per_s)) {
     rate.tokens_per_s = tokens_per_s;
+    // Two packets: room for a connection's own phase (level_charge in bpf/quota.h).
+    rate.burst_s = std::max(rate.burst_s, 2 / tokens_per_s);
   }
   return rate;
 }
