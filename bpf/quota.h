@@ -85,18 +85,19 @@ ES_INLINE __u64 level_now(const struct es_level* level, __u64 jiffies) {
 }
 
 /** Charges cost (tokens x 256, already divided by the weight) to a level. 1: within, charged.
- * phase (Q16) is the connection's own: where in the burst one without debt begins, or all
- * connections would pass in step from when the level begins. Who sends no faster than the level
- * always passes. */
+ * phase (Q16) is the connection's own: where in the burst of a phased level (ES_LEVEL_PHASED) one
+ * without debt begins. Who sends no faster than the level always passes. */
 ES_INLINE int level_charge(__u64* debt, const struct es_level* level, __u64 cost, __u64 jiffies,
                            __u32 phase) {
   __u64 clock = level_now(level, jiffies);
-  __u64 limit = clock + level->burst;
-  if (!level->burst) return 1;
+  __u64 burst = level->burst & ~ES_LEVEL_PHASED;
+  __u64 limit = clock + burst;
+  if (!burst) return 1;
+  if (ES_LIKELY(burst == level->burst)) phase = 0;
   ES_ROLLED for (int attempt = 0; attempt < ES_CAS_TRIES; attempt++) {
     __u64 old = ES_READ(*debt);
     __u64 owed = old > clock ? old : clock;
-    if (old <= clock && level->burst > cost) owed = clock + (((level->burst - cost) * phase) >> 16);
+    if (old <= clock && burst > cost) owed = clock + (((burst - cost) * phase) >> 16);
     if (owed > limit) owed = limit;
     if (owed + cost > limit) {
       /* The clamp is kept: a debt on a former clock must not outlive it. */

@@ -95,9 +95,14 @@ struct es_plan_class {
 };
 ES_ASSERT_SIZE(struct es_plan_class, 128);
 
+/* In es_level.burst: a connection that owes nothing begins somewhere in the burst, at a phase of
+ * its own. For levels that begin under load: all connections would spend their bursts at once, and
+ * go on in step. A level of the configuration has it not: there the burst is everybody's. */
+#define ES_LEVEL_PHASED (1ull << 63)
+
 /** The level of a tier: a virtual clock in tokens x 256 (control law B7).
  * V(now) = v0 + (now - t0_jiffies) * rate_q16 >> 16. rate_q16 counts tokens x 256 per jiffy, Q16.
- * burst 0: no level. */
+ * burst 0: no level; its top bit is ES_LEVEL_PHASED. */
 struct es_level {
   __u64 v0;
   __u64 t0_jiffies;

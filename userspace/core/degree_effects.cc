@@ -15,6 +15,8 @@ constexpr double kGapMsMax = 2000;
 /// Smoothing of what passes, per tick; the most that a level is corrected by.
 constexpr double kLevelGain = 0.05;
 constexpr double kLevelFactorMax = 64;
+/// As the configuration's own levels: beyond it a level's clock would overflow within months.
+constexpr double kTokensPerSMax = 1e5;
 
 bool is_best_effort(uint16_t lane_tiers, uint32_t lane) {
   return es_lane_tier(lane_tiers, static_cast<uint8_t>(lane)) == ES_TIER_best_effort;
@@ -86,7 +88,7 @@ LadderEffects with_degree(const LadderEffects& floor, const Degree& degree, doub
 
 double standard_level(double keep, double standard_per_s, double weights) {
   if (keep >= 1 || weights <= 0 || standard_per_s <= 0) return 0;
-  return std::max(keep * standard_per_s / weights, 0.1);
+  return std::clamp(keep * standard_per_s / weights, 0.1, kTokensPerSMax);
 }
 
 double best_effort_message_share(const RoomDemand& rates, uint16_t lane_tiers,

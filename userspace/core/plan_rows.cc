@@ -167,8 +167,11 @@ void fill_room(const Room& room, const ShardState& shard, const PlanTiming& timi
     struct es_room_rules& rules = next.rules[direction];
     fill_rules(shard.effects, room, direction, timing, rules);
     if (direction == ES_IN) {
-      rules.level[kTierStandard] = level_of(
-          stricter(room.level[direction][kTierStandard], extras.standard_level), timing.hz);
+      const LevelRate& configured = room.level[direction][kTierStandard];
+      const LevelRate rate = stricter(configured, extras.standard_level);
+      rules.level[kTierStandard] = level_of(rate, timing.hz);
+      const bool by_degree = rate.tokens_per_s != configured.tokens_per_s;
+      if (by_degree) rules.level[kTierStandard].burst |= ES_LEVEL_PHASED;
     }
     for (uint32_t tier = 0; tier < kSheddableTiers; ++tier) {
       struct es_level before = {0, timing.now_jiffies, 0, 0};
