@@ -13,7 +13,7 @@ namespace {
 constexpr double kGapShareMax = 0.2;
 constexpr double kGapMsMax = 2000;
 /// Smoothing of what passes, per tick; the most that a level is corrected by.
-constexpr double kLevelGain = 0.05;
+constexpr double kLevelGain = 0.15;
 constexpr double kLevelFactorMax = 64;
 /// As the configuration's own levels: beyond it a level's clock would overflow within months.
 constexpr double kTokensPerSMax = 1e5;
@@ -115,7 +115,7 @@ void step(LevelScale& scale, double keep, uint64_t arrived_ever, uint64_t passed
   if (keep >= 1 || scale.arrived_per_step <= 0) return;
   const double wanted = keep * scale.arrived_per_step;
   const double wrong = wanted / std::max(scale.passed_per_step, wanted / 2);
-  scale.factor = std::clamp(scale.factor * std::clamp(wrong, 0.985, 1.02), 1.0, kLevelFactorMax);
+  scale.factor = std::clamp(scale.factor * std::clamp(wrong, 0.93, 1.08), 1.0, kLevelFactorMax);
 }
 
 double gap_reserve(const RoomDemand& rates, uint16_t lane_tiers, const ShardDemand& demand,
