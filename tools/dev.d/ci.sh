@@ -26,7 +26,7 @@ cmd_ci() {
   ci_part test
   ci_part vm --smoke
   ci_part test --quick --preset asan
-  ci_part lint
+  ci_part lint --product
   printf '%sci: passed in %s%s\n' "$GREEN" "$(seconds_since "$start_us")" "$PLAIN"
 }
 

@@ -201,9 +201,10 @@ def reversals(series):
     return max(turns - 1, 0)
 
 
-def is_back(sample, rung_calm):
-    return (sample["rung"] <= rung_calm and sample["keep_standard"] >= KEPT_WHOLE
-            and sample["keep_best_effort"] >= KEPT_WHOLE)
+def is_back(sample):
+    """Nothing is thinned, paused or refused. The rung may still be 1 or 2: while all of what is
+    offered fits, those shed nothing."""
+    return sample["keep_standard"] >= KEPT_WHOLE and sample["keep_best_effort"] >= KEPT_WHOLE
 
 
 def time_to_shed_ms(run):
@@ -221,17 +222,14 @@ def time_to_shed_ms(run):
 
 
 def time_to_recover_ms(run):
-    """From the end of the step to the beginning of the first second in which all is kept, and the
-    rung is no higher than it was before; None when that did not come."""
-    calm_first, calm_last = phase_bounds(run, "calm")
-    rung_calm = max((sample["rung"] for sample in run.samples
-                     if calm_first + 2e9 <= sample["t_ns"] < calm_last), default=0)
+    """From the end of the step to the beginning of the first second in which all is kept; None when
+    that did not come."""
     began, end = phase_bounds(run, "back")
     back = None
     for sample in run.samples:
         if not began <= sample["t_ns"] < end:
             continue
-        if not is_back(sample, rung_calm):
+        if not is_back(sample):
             back = None
         elif back is None:
             back = sample["t_ns"]
