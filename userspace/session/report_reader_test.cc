@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -155,14 +156,17 @@ TEST_F(ReaderTest, NoReportIsTorn) {
     }
   });
   std::uint64_t read_some = 0;
-  for (int i = 0; i < 200'000; ++i) {
+  std::uint64_t torn = 0;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  while (read_some < 10'000 && std::chrono::steady_clock::now() < deadline) {
     if (!read()) continue;
     ++read_some;
-    ASSERT_EQ(reader_.last().ticks, reader_.last().number);
-    ASSERT_EQ(reader_.last().busy_ns, reader_.last().number);
+    const ServerReport& last = reader_.last();
+    torn += last.ticks != last.number || last.busy_ns != last.number;
   }
   stop = true;
   writer.join();
+  EXPECT_EQ(torn, 0u);
   EXPECT_GT(read_some, 100u);
   EXPECT_EQ(reader_.refused(), 0u);
 }
