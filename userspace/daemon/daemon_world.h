@@ -37,6 +37,9 @@ class DaemonWorld {
 
   /// A daemon that starts on the same maps.
   void start() {
+    // The former one goes as the daemon does: what uses something before what it uses.
+    service_.reset();
+    sessions_.reset();
     box_ = std::make_unique<SnapshotBox>(Ticker::empty_snapshot(model_));
     TickerEdges edges;
     edges.plan = {control_.get(), endpoints_, rooms_, classes_};
