@@ -20,7 +20,7 @@ TEST(PlanBoard, ARowSaysWhatTheRungSays) {
   const auto table = core::default_ladder_table();
   write_room(row, table[3], kAllLanes, 3, 5000);
   EXPECT_EQ(row.paused, 1 << ES_LANE_voice | 1 << ES_LANE_cosmetic);
-  EXPECT_NEAR(row.keep_q16[kSnapshot], 65535 / 4, 1);
+  EXPECT_NEAR(row.keep_q16[kSnapshot], 65535 / 4.0, 1);
   EXPECT_EQ(row.min_interval_ms[kSnapshot], 100);
   EXPECT_EQ(row.max_gap_ms, 250u);
   EXPECT_EQ(row.rung, 3);
