@@ -1,12 +1,11 @@
 """Several interfaces, both faces, and interfaces that go and come back. Usage: edgeshed edgeshedd."""
 
 import os
-import subprocess
-import sys
 import time
 import unittest
 
-from testbed import CLIENT_ADDRESS, DEV, SERVER_ADDRESS, Testbed, read, run, wait_for
+from testbed import (CLIENT_ADDRESS, DEV, SERVER_ADDRESS, Testbed, read, run, skip_without_root,
+                     take_paths, wait_for)
 
 PORT = 7777
 CONFIG = """
@@ -47,11 +46,6 @@ class InterfacesTest(unittest.TestCase):
             run(["ip", "-n", name, "addr", "add", address + "/24", "dev", dev])
             run(["ip", "-n", name, "link", "set", dev, "up"])
 
-    def has_xdp(self, dev):
-        shown = subprocess.run(["ip", "-n", self.bed.server_ns, "link", "show", dev], text=True,
-                               capture_output=True, check=True).stdout
-        return "xdp" in shown
-
     def counters(self, way="in"):
         found = {}
         for cell in self.bed.json("dump", "counters")["endpoints"][0][way]["cells"]:
@@ -86,11 +80,11 @@ class InterfacesTest(unittest.TestCase):
         self.assertGreater(seen[("snapshot", "drop")], 180, seen)
         self.assertEqual(seen[("event", "pass")], 200, seen)
         self.bed.edgeshed("detach", "--dev", SECOND)
-        self.assertEqual((self.has_xdp(DEV), self.has_xdp(SECOND)), (True, False))
+        self.assertEqual((self.bed.has_xdp(DEV), self.bed.has_xdp(SECOND)), (True, False))
         wait_for(lambda: self.interface(SECOND)["mode"] == "unprotected", "the alarm")
         self.assertEqual(self.interface(DEV)["mode"], "native")
         self.bed.edgeshed("detach")
-        self.assertFalse(self.has_xdp(DEV))
+        self.assertFalse(self.bed.has_xdp(DEV))
 
     def test_one_bad_interface_attaches_none(self):
         self.bed.write("edgeshed.toml", CONFIG + f'[[interface]]\ndev = "{DEV}"\n'
@@ -98,7 +92,7 @@ class InterfacesTest(unittest.TestCase):
         refused = self.bed.edgeshed("attach", "--config", self.config, check=False)
         self.assertNotEqual(refused.returncode, 0)
         self.assertIn("nowhere", refused.stderr)
-        self.assertFalse(self.has_xdp(DEV))
+        self.assertFalse(self.bed.has_xdp(DEV))
         self.assertFalse(os.path.exists(self.bed.pin_dir))
 
     def test_faces_servers_drops_replication_at_xdp(self):
@@ -134,7 +128,7 @@ class InterfacesTest(unittest.TestCase):
         for state in ("down", "up"):
             run(["ip", "-n", self.bed.server_ns, "link", "set", DEV, state])
         time.sleep(0.3)
-        self.assertTrue(self.has_xdp(DEV))
+        self.assertTrue(self.bed.has_xdp(DEV))
         self.assertEqual(self.interface(DEV)["mode"], "native")
 
         run(["ip", "-n", self.bed.server_ns, "link", "del", DEV])
@@ -142,15 +136,13 @@ class InterfacesTest(unittest.TestCase):
         self.assertIn(f"{DEV}: absent", read(daemon.log_path))
         run(["ip", "link", "add", DEV, "netns", self.bed.server_ns, "type", "veth",
              "peer", "name", "es-cli", "netns", self.bed.client_ns])
-        wait_for(lambda: self.has_xdp(DEV), "it is attached again")
+        wait_for(lambda: self.bed.has_xdp(DEV), "it is attached again")
         wait_for(lambda: self.interface(DEV)["mode"] == "native", "status says so")
         self.assertIn("the packet path is on it again", read(daemon.log_path))
         self.bed.edgeshed("detach")
 
 
 if __name__ == "__main__":
-    if os.geteuid() != 0:
-        print("skipped: needs root for namespaces and BPF")
-        sys.exit(77)
-    EDGESHED, EDGESHEDD = (os.path.abspath(path) for path in sys.argv[1:3])
-    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)
+    skip_without_root()
+    EDGESHED, EDGESHEDD = take_paths(2)
+    unittest.main(verbosity=2)

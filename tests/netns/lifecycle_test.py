@@ -4,11 +4,11 @@ import os
 import signal
 import struct
 import subprocess
-import sys
 import time
 import unittest
 
-from testbed import CLIENT_ADDRESS, DEV, SERVER_ADDRESS, Testbed, deny_io_uring, read, wait_for
+from testbed import (CLIENT_ADDRESS, DEV, SERVER_ADDRESS, Testbed, deny_io_uring, read,
+                     skip_without_root, take_paths, wait_for)
 
 PORT = 7777
 CONFIG = """
@@ -63,11 +63,6 @@ class LifecycleTest(unittest.TestCase):
     def attach(self, *more):
         self.bed.edgeshed("attach", "--config", self.config, "--dev", DEV, *more)
 
-    def link_has_xdp(self):
-        shown = subprocess.run(["ip", "-n", self.bed.server_ns, "link", "show", DEV], text=True,
-                               capture_output=True, check=True).stdout
-        return "xdp" in shown
-
     def players(self):
         """The server's socket, and a client's for snapshots and for events, from one port each."""
         server = self.bed.udp(self.bed.server_ns, SERVER_ADDRESS, PORT)
@@ -112,7 +107,7 @@ class LifecycleTest(unittest.TestCase):
         self.assertEqual(result.returncode, 2, result.stderr)
         self.assertIn("wrong.toml:", result.stderr)
         self.assertFalse(os.path.exists(self.bed.pin_dir))
-        self.assertFalse(self.link_has_xdp())
+        self.assertFalse(self.bed.has_xdp())
 
         self.attach()
         with self.assertRaisesRegex(AssertionError, "(?s)exit 2.*wrong.toml"):
@@ -218,10 +213,10 @@ class LifecycleTest(unittest.TestCase):
         self.bed.edgeshed("disconnect", f"{CLIENT_ADDRESS}:40002", "--endpoint", "game")
         self.assertEqual(len(self.bed.json("dump", "connections")), 2)
         self.assertEqual(self.bed.stop_daemon(daemon), 0)
-        self.assertTrue(self.link_has_xdp())
+        self.assertTrue(self.bed.has_xdp())
 
         self.bed.edgeshed("detach")
-        self.assertFalse(self.link_has_xdp())
+        self.assertFalse(self.bed.has_xdp())
         self.assertFalse(os.path.exists(self.bed.pin_dir))
         qdiscs = subprocess.run(["ip", "netns", "exec", self.bed.server_ns, "tc", "qdisc", "show"],
                                 text=True, capture_output=True, check=True).stdout
@@ -260,13 +255,13 @@ class LifecycleTest(unittest.TestCase):
             text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.bed.daemons.append(run)
         wait_for(lambda: self.bed.json("status")["daemon"]["running"], "the daemon answers")
-        self.assertTrue(self.link_has_xdp())
+        self.assertTrue(self.bed.has_xdp())
         run.send_signal(signal.SIGTERM)
         said, log = run.communicate(timeout=10)
         self.assertEqual(run.returncode, 0)
         self.assertIn(f"{DEV}: XDP", said)
         self.assertIn("stopping", log)
-        self.assertTrue(self.link_has_xdp())
+        self.assertTrue(self.bed.has_xdp())
 
     def test_streams_are_dumped(self):
         config = self.bed.write("streams.toml", CONFIG.replace('protocol = "dscp"',
@@ -314,8 +309,6 @@ class LifecycleTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if os.geteuid() != 0:
-        print("skipped: needs root for namespaces and BPF")
-        sys.exit(77)
-    EDGESHED, EDGESHEDD = (os.path.abspath(path) for path in sys.argv[1:3])
-    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)
+    skip_without_root()
+    EDGESHED, EDGESHEDD = take_paths(2)
+    unittest.main(verbosity=2)

@@ -1,13 +1,12 @@
 """A configuration that changes while packets pass. Usage: edgeshed edgeshedd."""
 
-import os
 import signal
-import sys
 import threading
 import time
 import unittest
 
-from testbed import CLIENT_ADDRESS, DEV, SERVER_ADDRESS, Testbed, read, wait_for
+from testbed import (CLIENT_ADDRESS, DEV, SERVER_ADDRESS, Testbed, read, skip_without_root,
+                     take_paths, wait_for)
 
 PORT = 7777
 HEAD = """
@@ -192,8 +191,6 @@ class ReloadTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if os.geteuid() != 0:
-        print("skipped: needs root for namespaces and BPF")
-        sys.exit(77)
-    EDGESHED, EDGESHEDD = (os.path.abspath(path) for path in sys.argv[1:3])
-    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)
+    skip_without_root()
+    EDGESHED, EDGESHEDD = take_paths(2)
+    unittest.main(verbosity=2)

@@ -2,12 +2,12 @@
 a second: what a tick takes, and how late it begins. Usage: edgeshed edgeshedd libedgeshed.so."""
 
 import os
-import sys
 import time
 import unittest
 
 from libedgeshed import Session
-from testbed import CLIENT_ADDRESS, DEV, SERVER_ADDRESS, Testbed, wait_for
+from testbed import (CLIENT_ADDRESS, DEV, SERVER_ADDRESS, Testbed, skip_without_root, take_paths,
+                     wait_for)
 
 SHARDS, ROOMS_PER_SHARD, PEERS_PER_SHARD = 10, 100, 10_000
 CONNECTIONS = SHARDS * PEERS_PER_SHARD
@@ -97,8 +97,6 @@ class ScaleTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if os.geteuid() != 0:
-        print("skipped: needs root for namespaces and BPF")
-        sys.exit(77)
-    EDGESHED, EDGESHEDD, LIBRARY = (os.path.abspath(path) for path in sys.argv[1:4])
-    unittest.main(argv=sys.argv[:1] + sys.argv[4:], verbosity=2)
+    skip_without_root()
+    EDGESHED, EDGESHEDD, LIBRARY = take_paths(3)
+    unittest.main(verbosity=2)

@@ -5,13 +5,13 @@ import os
 import signal
 import socket
 import struct
-import sys
 import time
 import unittest
 
 from libedgeshed import (EVENT_BACK, EVENT_GONE, EVENT_REFUSED, EVENT_ROOM_STATE, EVENT_RUNG,
                          EVENT_SLOW, Session)
-from testbed import CLIENT_ADDRESS, DEV, SERVER_ADDRESS, Testbed, read, wait_for
+from testbed import (CLIENT_ADDRESS, DEV, SERVER_ADDRESS, Testbed, read, skip_without_root,
+                     take_paths, wait_for)
 
 PORT = 7777
 CONFIG = """
@@ -299,8 +299,6 @@ class SessionTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if os.geteuid() != 0:
-        print("skipped: needs root for namespaces and BPF")
-        sys.exit(77)
-    EDGESHED, EDGESHEDD, LIBRARY = (os.path.abspath(path) for path in sys.argv[1:4])
-    unittest.main(argv=sys.argv[:1] + sys.argv[4:], verbosity=2)
+    skip_without_root()
+    EDGESHED, EDGESHEDD, LIBRARY = take_paths(3)
+    unittest.main(verbosity=2)

@@ -13,6 +13,7 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -104,6 +105,12 @@ class Testbed:
         daemon.send_signal(number)
         return daemon.wait(timeout=10)
 
+    def has_xdp(self, dev=DEV):
+        """True if an XDP program is on an interface of the server's namespace."""
+        shown = subprocess.run(["ip", "-n", self.server_ns, "link", "show", dev], text=True,
+                               capture_output=True, check=True).stdout
+        return "xdp" in shown
+
     def control_socket(self):
         """A connection to the daemon's control socket."""
         one = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -129,6 +136,20 @@ class Testbed:
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
         return path
+
+
+def skip_without_root():
+    """ctest's word for skipped, unless this process may make namespaces and load BPF."""
+    if os.geteuid() != 0:
+        print("skipped: needs root for namespaces and BPF")
+        sys.exit(77)
+
+
+def take_paths(count):
+    """The first `count` arguments as absolute paths; the rest is unittest's."""
+    paths = [os.path.abspath(path) for path in sys.argv[1:1 + count]]
+    del sys.argv[1:1 + count]
+    return paths
 
 
 def run(command):

@@ -69,8 +69,8 @@ void sample_rooms(const CounterMemory& counters, std::span<const std::uint16_t> 
   arrivals.looked = true;
 }
 
-ClassDecided sample_endpoint(const CounterMemory& counters, std::uint8_t number,
-                             EndpointArrivals& before) {
+ClassDecided sample_class_decided(const CounterMemory& counters, std::uint8_t number,
+                                  EndpointArrivals& before) {
   ClassDecided now;
   const es_geometry& geometry = *counters.geometry;
   for (std::uint32_t cpu = 0; cpu < geometry.cpus; ++cpu) {

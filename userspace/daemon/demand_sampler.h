@@ -57,8 +57,8 @@ struct ClassDecided {
   LaneCounts passed{};
   LaneCounts dropped{};
 };
-ClassDecided sample_endpoint(const CounterMemory& counters, std::uint8_t number,
-                             EndpointArrivals& before);
+ClassDecided sample_class_decided(const CounterMemory& counters, std::uint8_t number,
+                                  EndpointArrivals& before);
 
 /// Adds a share of what an endpoint decided to a shard.
 void add_share(const ClassDecided& decided, double share, ShardArrivals& arrivals);

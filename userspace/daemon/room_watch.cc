@@ -37,8 +37,12 @@ core::RoomConnection watch(WatchedPeer& peer, const es_board_connection& row, st
 }
 
 void RoomWatch::begin() {
-  std::fill(observed_.begin(), observed_.end(), core::RoomObservation{});
-  std::fill(at_evict_.begin(), at_evict_.end(), 0);
+  // An observation is a third of a kilobyte: only those that were added to are made anew.
+  for (std::size_t room = 0; room < observed_.size(); ++room) {
+    if (observed_[room].connections() == 0) continue;
+    observed_[room] = {};
+    at_evict_[room] = 0;
+  }
 }
 
 void RoomWatch::add(std::uint16_t room, const core::RoomConnection& connection,

@@ -36,7 +36,7 @@ Setup::Setup(core::Model configured)
       states(model.shards.size()),
       standard_level(model.shards.size()) {
   for (auto& from : rate_from) from.fill(kNeverSeen);
-  for (ShardWork& shard : shards) {
+  for (ShardSlot& shard : shards) {
     shard.cost = core::initial_cost(model.cost);
     shard.lane_tiers = core::default_lane_tiers();
   }

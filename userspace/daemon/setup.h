@@ -22,7 +22,7 @@
 namespace edgeshed::daemon {
 
 /// What a tick keeps of one shard.
-struct ShardWork {
+struct ShardSlot {
   ShardReport told;                // by `edgeshed report`; at_ns 0: never
   SessionBoards boards;            // of the server's session; null: none
   std::uint32_t rooms_opened = 0;  // by it
@@ -60,7 +60,7 @@ class Setup {
 
   const core::Model model;
   const core::ShardController controller;
-  std::vector<ShardWork> shards;        // index as in Model::shards, holes included
+  std::vector<ShardSlot> shards;        // index as in Model::shards, holes included
   std::vector<EndpointView> endpoints;  // index: endpoint number - 1
   std::vector<std::array<std::uint64_t, ES_DIRECTIONS>> rate_from;
   std::vector<std::uint32_t> exempt;       // by endpoint, see core::PlanExtras

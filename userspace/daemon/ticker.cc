@@ -104,7 +104,7 @@ void Ticker::apply(const RungOverride& override) {
 
 void Ticker::apply(const SessionChange& change) {
   if (change.shard >= setup_->shards.size()) return;  // gone with a reload
-  ShardWork& shard = setup_->shards[change.shard];
+  ShardSlot& shard = setup_->shards[change.shard];
   shard.boards = change.boards;
   shard.board_reader = {};
   shard.rooms_opened = 0;
@@ -160,22 +160,24 @@ void Ticker::sample_endpoint(std::size_t index) {
 
 void Ticker::sample_demand() {
   // Rooms first: what the table decided.
-  for (ShardWork& work : setup_->shards) {
+  for (ShardSlot& work : setup_->shards) {
     if (work.has_costs()) {
       sample_rooms(edges_.counters, work.rooms, work.lane_tiers, work.arrivals);
     }
   }
-  // Then endpoints: what was decided by lane alone, shared among the shards of their rooms.
-  std::uint8_t endpoint = 0;
+  // Then endpoints: what was decided by lane alone, shared among the shards of their rooms. Shares
+  // of one endpoint stand together; where no shard's costs are known nobody would use them.
+  std::uint8_t looked_at = 0;
   ClassDecided decided;
   for (const EndpointShare& share : setup_->endpoint_shares) {
-    ShardWork& work = setup_->shards[share.shard];
-    if (share.endpoint != endpoint) {
-      endpoint = share.endpoint;
-      decided = daemon::sample_endpoint(edges_.counters, endpoint,
-                                        setup_->endpoint_arrivals[endpoint - 1]);
+    ShardSlot& work = setup_->shards[share.shard];
+    if (!work.has_costs()) continue;
+    if (share.endpoint != looked_at) {
+      looked_at = share.endpoint;
+      decided = sample_class_decided(edges_.counters, looked_at,
+                                     setup_->endpoint_arrivals[looked_at - 1]);
     }
-    if (work.has_costs()) add_share(decided, share.share, work.arrivals);
+    add_share(decided, share.share, work.arrivals);
   }
 }
 
@@ -185,7 +187,7 @@ void Ticker::detect() {
 
 void Ticker::detect_shard(std::size_t index) {
   const core::Shard& shard = setup_->model.shards[index];
-  ShardWork& work = setup_->shards[index];
+  ShardSlot& work = setup_->shards[index];
   core::ShardSignals& signals = work.signals;
   signals.frame_budget_ms = shard.frame_budget_ms;
   signals.room_capacity = shard.room_capacity;
@@ -205,7 +207,7 @@ void Ticker::detect_shard(std::size_t index) {
 }
 
 void Ticker::read_board(std::size_t index) {
-  ShardWork& work = setup_->shards[index];
+  ShardSlot& work = setup_->shards[index];
   const es_report_board& board = *work.boards.report;
   const bool fresh = work.board_reader.read(board, now_ns_, edges_.plan.control->geometry.rooms);
   const session::ServerReport& last = work.board_reader.last();
@@ -221,7 +223,7 @@ void Ticker::read_board(std::size_t index) {
   core::observe_cost(work.cost, done, setup_->model.cost);
 }
 
-void Ticker::judge_demand(ShardWork& work) {
+void Ticker::judge_demand(ShardSlot& work) {
   const core::CostConfig& config = setup_->model.cost;
   core::step(work.rates, work.arrivals.arrived, now_ns_, config);
   work.lane_costs = core::lane_costs(work.rates, work.cost, config);
@@ -231,7 +233,7 @@ void Ticker::judge_demand(ShardWork& work) {
 
 void Ticker::climb() {
   for (std::size_t i = 0; i < setup_->shards.size(); ++i) {
-    ShardWork& work = setup_->shards[i];
+    ShardSlot& work = setup_->shards[i];
     const auto change = setup_->controller.step(work.state, work.signals, now_ns_);
     keep_degree(i);
     if (!change) continue;
@@ -241,49 +243,51 @@ void Ticker::climb() {
 }
 
 void Ticker::keep_degree(std::size_t index) {
-  ShardWork& work = setup_->shards[index];
+  ShardSlot& work = setup_->shards[index];
   core::ShardState& state = setup_->states[index];
   state = work.state;
   setup_->standard_level[index] = 0;
-  core::DegreeInput input;
-  input.demand = work.demand;
-  const double overdue_ms = work.signals.running_tick_age_ms - work.signals.frame_budget_ms;
-  input.backlog_ms = std::max(0.0, overdue_ms);
-  if (work.boards.report != nullptr && state.report != core::ReportState::fresh) {
-    input.signals_missing = 1;
-  }
   double weights = 0;
   for (const std::uint16_t room : work.rooms) weights += setup_->room_weight[room];
-  if (work.demand.known) {
-    const double message_share =
-        core::best_effort_message_share(work.rates, work.lane_tiers, work.demand);
-    state.effects.max_gap_ms =
-        core::affordable_gap_ms(state.effects.max_gap_ms, weights, message_share);
-  }
-  input.best_effort_reserve = core::gap_reserve(work.rates, work.lane_tiers, work.demand, weights,
-                                                state.effects.max_gap_ms);
+  const double max_gap_ms = core::affordable_gap_ms(
+      state.effects.max_gap_ms, weights,
+      core::best_effort_message_share(work.rates, work.lane_tiers, work.demand));
+  const core::DegreeInput input = degree_input(work, weights, max_gap_ms);
   const core::Degree target = core::target_degree(input, setup_->model.degree);
   core::step(work.degree, target, setup_->model.control, setup_->model.degree, now_ns_);
   // Without demand the rung's table acts as it is, and so does an operator's rung.
   if (!work.demand.known || state.overridden) return;
-  const core::Degree& degree = work.degree.now;
   const bool fresh = state.report == core::ReportState::fresh;
   const double overrun = fresh ? core::overrun(work.signals) : 0;
   state.effects =
-      core::with_degree(state.effects, degree, overrun, work.lane_costs, work.lane_tiers);
+      core::with_degree(state.effects, work.degree.now, overrun, work.lane_costs, work.lane_tiers);
+  state.effects.max_gap_ms = max_gap_ms;
+  setup_->standard_level[index] = level_of_standard(work, weights);
+}
+
+core::DegreeInput Ticker::degree_input(const ShardSlot& work, double weights, double max_gap_ms) {
+  core::DegreeInput input;
+  input.demand = work.demand;
+  input.backlog_ms = std::max(0.0, work.signals.running_tick_age_ms - work.signals.frame_budget_ms);
+  const bool silent = work.state.report != core::ReportState::fresh;
+  input.signals_missing = work.boards.report != nullptr && silent ? 1 : 0;
+  input.best_effort_reserve =
+      core::gap_reserve(work.rates, work.lane_tiers, work.demand, weights, max_gap_ms);
+  return input;
+}
+
+double Ticker::level_of_standard(ShardSlot& work, double weights) {
+  const double keep = work.degree.now.keep_standard;
   std::uint64_t arrived = 0;
   std::uint64_t passed = 0;
-  for (std::uint32_t lane = 0; lane < ES_LANES; ++lane) {
-    if (es_lane_tier(work.lane_tiers, static_cast<std::uint8_t>(lane)) != ES_TIER_standard)
-      continue;
+  for (std::uint8_t lane = 0; lane < ES_LANES; ++lane) {
+    if (es_lane_tier(work.lane_tiers, lane) != ES_TIER_standard) continue;
     arrived += work.arrivals.arrived[lane];
     passed += work.arrivals.passed[lane];
   }
-  core::step(work.level_scale, degree.keep_standard, arrived, passed);
-  setup_->standard_level[index] =
-      core::standard_level(degree.keep_standard, core::standard_rate(work.rates, work.lane_tiers),
-                           weights) *
-      work.level_scale.factor;
+  core::step(work.level_scale, keep, arrived, passed);
+  const double rate = core::standard_rate(work.rates, work.lane_tiers);
+  return core::standard_level(keep, rate, weights) * work.level_scale.factor;
 }
 
 void Ticker::allocate() {
@@ -315,7 +319,7 @@ void Ticker::publish() {
 }
 
 void Ticker::publish_board(std::size_t index) {
-  const ShardWork& work = setup_->shards[index];
+  const ShardSlot& work = setup_->shards[index];
   if (work.boards.plan == nullptr) return;
   const core::ShardState& state = setup_->states[index];
   for (const std::uint16_t room : work.rooms) {
@@ -342,7 +346,7 @@ void Ticker::report(const LoopFigures& figures) {
   snapshot.generation = writer_.generation();
   snapshot.shape_for(setup_->model);
   for (std::size_t i = 0; i < setup_->shards.size(); ++i) {
-    const ShardWork& work = setup_->shards[i];
+    const ShardSlot& work = setup_->shards[i];
     snapshot.shards[i] = {setup_->states[i],
                           work.degree.now,
                           work.demand,
