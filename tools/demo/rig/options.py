@@ -67,8 +67,11 @@ class Options(argparse.Namespace):
 
 def in_range(lowest, highest, unit, kind=float):
     def number_in_range(text):
-        value = kind(text)
-        if not lowest <= value <= highest:
+        try:
+            value = kind(text)
+        except ValueError:
+            value = None
+        if value is None or not lowest <= value <= highest:
             raise argparse.ArgumentTypeError(
                 f"{text} {unit}: allowed are {lowest} to {highest} {unit}")
         return value
