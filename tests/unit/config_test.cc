@@ -40,8 +40,8 @@ TEST(Config, EmptyFileIsAllDefaults) {
   EXPECT_EQ(model.host.streams_max, 256u);
   EXPECT_EQ(model.host.tick_hz, 60u);
   EXPECT_EQ(model.host.mode, core::Mode::unset);
-  EXPECT_EQ(model.control.hold_s, 1);
-  EXPECT_EQ(model.control.next_hold_s, 0.25);
+  EXPECT_EQ(model.law.control.hold_s, 1);
+  EXPECT_EQ(model.law.control.next_hold_s, 0.25);
   EXPECT_EQ(model.classes.size(), 1u);
   EXPECT_EQ(model.classes[0].tier_cap, ES_TIER_critical);
   EXPECT_TRUE(model.endpoints.empty());
@@ -65,13 +65,13 @@ snapshot = { keep = 0.1, keep_in = 0 }
   EXPECT_EQ(model.host.connections_max, 100u);
   EXPECT_EQ(model.host.tick_hz, 250u);
   EXPECT_EQ(model.host.mode, core::Mode::enforce);
-  EXPECT_EQ(model.control.hold_s, 2);
-  EXPECT_EQ(model.control.exit_ratio, 0.8);
-  EXPECT_EQ(model.ladder[5].threshold[core::kTierStandard], 128);
-  EXPECT_EQ(model.ladder[5].max_gap_ms, 500);
-  EXPECT_EQ(model.ladder[5].lane[0].keep[ES_IN], 0);
-  EXPECT_EQ(model.ladder[5].lane[0].keep[ES_OUT], 0.1);
-  EXPECT_EQ(model.ladder[4].max_gap_ms, 250);
+  EXPECT_EQ(model.law.control.hold_s, 2);
+  EXPECT_EQ(model.law.control.exit_ratio, 0.8);
+  EXPECT_EQ(model.law.ladder[5].threshold[core::kTierStandard], 128);
+  EXPECT_EQ(model.law.ladder[5].max_gap_ms, 500);
+  EXPECT_EQ(model.law.ladder[5].lane[0].keep[ES_IN], 0);
+  EXPECT_EQ(model.law.ladder[5].lane[0].keep[ES_OUT], 0.1);
+  EXPECT_EQ(model.law.ladder[4].max_gap_ms, 250);
 }
 
 TEST(Config, ShardsAndRooms) {

@@ -99,7 +99,7 @@ TEST(ControlSections, PlacementErrors) {
 }
 
 TEST(ControlSections, Cost) {
-  const core::CostConfig defaults = parse("", "t.toml").cost;
+  const core::CostConfig defaults = parse("", "t.toml").law.cost;
   for (const double cost_us : defaults.lane_us) EXPECT_EQ(cost_us, 0);
   EXPECT_EQ(defaults.rate_tau_s, 0.15);
   const core::CostConfig config =
@@ -108,7 +108,7 @@ TEST(ControlSections, Cost) {
           "rate_jump_sigma = 5\nscale_gain_up = 1\nscale_gain_down = 0.1\nscale_min = 0.5\n"
           "scale_max = 2\nwindow_s = 1\n",
           "t.toml")
-          .cost;
+          .law.cost;
   EXPECT_EQ(config.lane_us, (std::array<double, ES_LANES>{1, 0, 0, 0, 0, 0, 0, 8.5}));
   EXPECT_EQ(config.base_share, 0.25);
   EXPECT_EQ(config.rate_tau_s, 0.2);
@@ -121,13 +121,13 @@ TEST(ControlSections, Cost) {
 }
 
 TEST(ControlSections, Degree) {
-  EXPECT_EQ(parse("", "t.toml").degree.budget_share, 0.9);
+  EXPECT_EQ(parse("", "t.toml").law.degree.budget_share, 0.9);
   const core::DegreeConfig config =
       parse(
           "[degree]\nbudget_share = 0.8\nbacklog_span_ms = 50\nmissing_signal_share = 0.1\n"
           "large_cut = 0.2\n",
           "t.toml")
-          .degree;
+          .law.degree;
   EXPECT_EQ(config.budget_share, 0.8);
   EXPECT_EQ(config.backlog_span_ms, 50);
   EXPECT_EQ(config.missing_signal_share, 0.1);
@@ -154,8 +154,8 @@ TEST(ControlSections, TheExampleShowsTheDefaults) {
   EXPECT_EQ(example.slow_consumer, defaults.slow_consumer);
   EXPECT_EQ(example.room_state, defaults.room_state);
   EXPECT_EQ(example.placement, defaults.placement);
-  EXPECT_EQ(example.cost, defaults.cost);
-  EXPECT_EQ(example.degree, defaults.degree);
+  EXPECT_EQ(example.law.cost, defaults.law.cost);
+  EXPECT_EQ(example.law.degree, defaults.law.degree);
 }
 
 }  // namespace

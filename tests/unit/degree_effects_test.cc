@@ -84,14 +84,23 @@ TEST(DegreeEffects, AtRungFiveTheDegreeIsWhatPasses) {
   EXPECT_TRUE(effects.refuse_joins);
 }
 
-TEST(DegreeEffects, StandardIsSharedByWeight) {
-  EXPECT_EQ(standard_level(1, 1000, 10), 0) << "no level while all is kept";
-  EXPECT_EQ(standard_level(0.5, 1000, 0), 0) << "nobody is known";
-  EXPECT_DOUBLE_EQ(standard_level(0.5, 1000, 10), 50);
+TEST(DegreeEffects, WhatIsKeptIsWeighedByWhatIsOffered) {
   RoomDemand rates;
+  rates.lane[ES_LANE_snapshot].per_s = 300;
+  rates.lane[ES_LANE_voice].per_s = 100;
   rates.lane[ES_LANE_command].per_s = 70;
   rates.lane[ES_LANE_event].per_s = 1000;
-  EXPECT_EQ(standard_rate(rates, default_lane_tiers()), 70);
+  LadderEffects effects;
+  EXPECT_EQ(kept_best_effort(effects, {}, default_lane_tiers()), 1);
+  EXPECT_EQ(kept_best_effort(effects, rates, default_lane_tiers()), 1);
+  effects.lane[kSnapshot].keep[ES_IN] = 0.5;
+  effects.lane[kVoice].paused = true;
+  EXPECT_DOUBLE_EQ(kept_best_effort(effects, rates, default_lane_tiers()), 150.0 / 400);
+  loosen(effects, 1.2);
+  EXPECT_DOUBLE_EQ(effects.lane[kSnapshot].keep[ES_IN], 0.6);
+  loosen(effects, 2);
+  EXPECT_EQ(effects.lane[kSnapshot].keep[ES_IN], 1);
+  EXPECT_EQ(tier_rate(rates, default_lane_tiers(), ES_TIER_standard), 70);
 }
 
 TEST(DegreeEffects, CostsAreUnknownUntilTheyAreKnown) {

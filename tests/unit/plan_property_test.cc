@@ -57,7 +57,7 @@ ContractClass random_class(Random& random) {
 
 Model random_model(Random& random) {
   Model model;
-  model.ladder = random_ladder(random);
+  model.law.ladder = random_ladder(random);
   model.shards.resize(1 + random.below(3));
   model.rooms.resize(1 + random.below(6));
   for (Room& room : model.rooms) {
@@ -104,7 +104,7 @@ bool room_may_act(const es_plan_room& room, uint32_t direction, uint8_t lane, ui
 /// One random model, its shards somewhere on their ladders, and the plan of that.
 struct Case {
   explicit Case(uint32_t seed) : random(seed), model(random_model(random)) {
-    const ShardController controller(model.control, model.ladder);
+    const ShardController controller(model.law.control, model.law.ladder);
     states.resize(model.shards.size());
     ShardSignals signals;
     signals.room_capacity = 10;
@@ -136,7 +136,7 @@ void for_each_case(Check check) {
 }
 
 TEST(PlanProperty, LadderIsSound) {
-  for_each_case([](const Case& it) { EXPECT_EQ(check_ladder_table(it.model.ladder), ""); });
+  for_each_case([](const Case& it) { EXPECT_EQ(check_ladder_table(it.model.law.ladder), ""); });
 }
 
 TEST(PlanProperty, CriticalIsNeverDroppedByClass) {

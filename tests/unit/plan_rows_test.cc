@@ -55,7 +55,7 @@ class PlanRowsTest : public testing::Test {
   /// A shard on a rung for long enough that there is no ramp left.
   void set_rung(size_t shard, uint8_t rung) {
     states_[shard].rung = states_[shard].load_rung = rung;
-    states_[shard].effects = model_.ladder[rung];
+    states_[shard].effects = model_.law.ladder[rung];
   }
 
   void fill() { fill_plan_rows(model_, states_, timing_, rows_.rooms, rows_); }

@@ -82,7 +82,7 @@ void read_cost(Build& build) {
       {"control_us", "join_us", "command_us", "event_us", "snapshot_us", "stream_us", "voice_us",
        "cosmetic_us", "base_share", "rate_tau_s", "rate_jump_sigma", "scale_gain_up",
        "scale_gain_down", "scale_min", "scale_max", "window_s"});
-  core::CostConfig& config = build.model.cost;
+  core::CostConfig& config = build.model.law.cost;
   const auto read = [&](const std::string& key, double& value, double low, double high) {
     value = section.number(key, value, low, high);
   };
@@ -105,7 +105,7 @@ void read_degree(Build& build) {
   if (table == nullptr) return;
   const Section section(build.root.path(), *table, "[degree]",
                         {"budget_share", "backlog_span_ms", "missing_signal_share", "large_cut"});
-  core::DegreeConfig& config = build.model.degree;
+  core::DegreeConfig& config = build.model.law.degree;
   const auto read = [&](const char* key, double& value, double low, double high) {
     value = section.number(key, value, low, high);
   };

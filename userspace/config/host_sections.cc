@@ -177,7 +177,7 @@ void read_control(Build& build) {
                         {"exit_ratio", "hold_s", "next_hold_s", "reentry_window_s",
                          "hold_factor_max", "best_effort_ramp_per_s", "standard_ramp_per_s",
                          "report_timeout_s", "ce_pressure_low", "ce_pressure_high"});
-  core::ControlConfig& control = build.model.control;
+  core::ControlConfig& control = build.model.law.control;
   const auto read = [&](const char* key, double& value) {
     value = section.number(key, value, 0, 600);
     // Fields are checked in their order, so only this one's own range can be wrong here.
@@ -211,7 +211,7 @@ void read_ladder(Build& build) {
     const auto rung = section.integer("rung", 0, 1, core::kRungMax);
     if (seen[rung]) section.fail("rung", std::to_string(rung) + " is used twice; merge the tables");
     seen[rung] = true;
-    core::LadderEffects& effects = build.model.ladder[rung];
+    core::LadderEffects& effects = build.model.law.ladder[rung];
     for (uint32_t i = 0; i < core::kThinLanes; ++i) {
       read_lane_effect(section, core::kFirstThinLane + i, effects.lane[i]);
     }
@@ -224,7 +224,7 @@ void read_ladder(Build& build) {
     effects.ce_share = section.number("ce_share", effects.ce_share, 0, 1);
   }
   if (first == nullptr) return;
-  const std::string fault = core::check_ladder_table(build.model.ladder);
+  const std::string fault = core::check_ladder_table(build.model.law.ladder);
   if (fault.empty()) return;
   fail_at(build.root.path(), first->source(),
           "[[ladder]]: " + fault + "; change that rung or the one below it");

@@ -36,26 +36,11 @@ double overrun(const ShardSignals& signals);
 LadderEffects with_degree(const LadderEffects& floor, const Degree& degree, double overrun,
                           const LaneCosts& costs, uint16_t lane_tiers);
 
-/// Tokens (packets) per second of a connection of weight 1 that keep `keep` of standard: what each
-/// would get if all sent alike. 0: no level (nothing is shed, or nobody is known).
-double standard_level(double keep, double standard_per_s, double weights);
+/// Share of best-effort's messages that `effects` lets in, 0 to 1; 1 while none are offered.
+double kept_best_effort(const LadderEffects& effects, const RoomDemand& rates, uint16_t lane_tiers);
 
-/// Correction of standard_level(): of those who are registered not all send, so what an equal share
-/// lets through falls short of the keep. Follows what passed.
-struct LevelScale {
-  double factor = 1;
-  double arrived_per_step = 0;  ///< smoothed
-  double passed_per_step = 0;
-  uint64_t arrived_ever = 0;
-  uint64_t passed_ever = 0;
-};
-
-/// One tick: what arrived of standard ever, and passed, while `keep` of it should.
-void step(LevelScale& scale, double keep, uint64_t arrived_ever, uint64_t passed_ever);
-
-/// The longest silence that the budget allows: `max_gap_ms`, or more when the gaps of `connections`
-/// would cost more than kGapShareMax of the loop.
-double affordable_gap_ms(double max_gap_ms, double connections, double message_share);
+/// Multiplies the keeps of what comes in by `slack`, up to 1. What is paused stays paused.
+void loosen(LadderEffects& effects, double slack);
 
 /// Cost of best-effort's guaranteed gap, as a share of the loop: one message per max_gap_ms of each
 /// of `connections`. 0 without a guarantee, or while nothing arrives.
@@ -66,7 +51,7 @@ double gap_reserve(const RoomDemand& rates, uint16_t lane_tiers, const ShardDema
 double best_effort_message_share(const RoomDemand& rates, uint16_t lane_tiers,
                                  const ShardDemand& demand);
 
-/// Standard messages per second of all lanes.
-double standard_rate(const RoomDemand& rates, uint16_t lane_tiers);
+/// Messages per second of all lanes of a tier.
+double tier_rate(const RoomDemand& rates, uint16_t lane_tiers, uint32_t tier);
 
 }  // namespace edgeshed::core

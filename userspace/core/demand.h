@@ -48,6 +48,9 @@ struct CostConfig {
 /// Empty when sound; otherwise one line that begins with the field.
 std::string check_cost_config(const CostConfig& config);
 
+/// Messages per lane.
+using LaneCounts = std::array<uint64_t, ES_LANES>;
+
 /// Rate of a counter that only grows.
 struct ArrivalRate {
   double per_s = 0;
@@ -72,7 +75,7 @@ void step(RoomDemand& room, std::span<const uint64_t, ES_LANES> arrived_ever, ui
 struct ShardWork {
   uint64_t reported_ns = 0;
   uint64_t busy_ns = 0;
-  std::array<uint64_t, ES_LANES> passed = {};
+  LaneCounts passed = {};
 };
 
 /// What is known of a shard's costs. Value type; only observe_cost() writes it.

@@ -12,10 +12,7 @@
 #include "maps/control.h"
 #include "maps/plan.h"
 #include "userspace/core/address.h"
-#include "userspace/core/control_config.h"
-#include "userspace/core/degree.h"
-#include "userspace/core/demand.h"
-#include "userspace/core/ladder_effects.h"
+#include "userspace/core/law_config.h"
 #include "userspace/core/placement.h"
 #include "userspace/core/room_state.h"
 #include "userspace/core/slow_consumer.h"
@@ -126,13 +123,10 @@ struct Model {
   Host host;
   SessionRules session;
   std::vector<Interface> interfaces;
-  ControlConfig control;
-  LadderTable ladder = default_ladder_table();
+  LawConfig law;
   SlowConsumerConfig slow_consumer;
   RoomStateConfig room_state;
   PlacementConfig placement;
-  CostConfig cost;
-  DegreeConfig degree;
   std::vector<Shard> shards;
   std::vector<Room> rooms;
   std::vector<ContractClass> classes = std::vector<ContractClass>(1);

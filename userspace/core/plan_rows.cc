@@ -140,13 +140,13 @@ LevelRate stricter(const LevelRate& configured, double tokens_per_s) {
 /// What the tick decided about one room beside its shard's rung.
 struct RoomExtras {
   bool server_thins = false;
-  double standard_level = 0;
+  TierLevels levels = {};
 };
 
 RoomExtras extras_of(const PlanExtras& extras, size_t room, uint32_t shard) {
   RoomExtras own;
   own.server_thins = room < extras.server_thins.size() && extras.server_thins[room] != 0;
-  if (shard < extras.standard_level.size()) own.standard_level = extras.standard_level[shard];
+  if (shard < extras.levels.size()) own.levels = extras.levels[shard];
   return own;
 }
 
@@ -166,12 +166,12 @@ void fill_room(const Room& room, const ShardState& shard, const PlanTiming& timi
   for (uint32_t direction = 0; direction < ES_DIRECTIONS; ++direction) {
     struct es_room_rules& rules = next.rules[direction];
     fill_rules(shard.effects, room, direction, timing, rules);
-    if (direction == ES_IN) {
-      const LevelRate& configured = room.level[direction][kTierStandard];
-      const LevelRate rate = stricter(configured, extras.standard_level);
-      rules.level[kTierStandard] = level_of(rate, timing.hz);
+    for (uint32_t tier = 0; tier < kSheddableTiers && direction == ES_IN; ++tier) {
+      const LevelRate& configured = room.level[direction][tier];
+      const LevelRate rate = stricter(configured, extras.levels[tier]);
+      rules.level[tier] = level_of(rate, timing.hz);
       const bool by_degree = rate.tokens_per_s != configured.tokens_per_s;
-      if (by_degree) rules.level[kTierStandard].burst |= ES_LEVEL_PHASED;
+      if (by_degree) rules.level[tier].burst |= ES_LEVEL_PHASED;
     }
     for (uint32_t tier = 0; tier < kSheddableTiers; ++tier) {
       struct es_level before = {0, timing.now_jiffies, 0, 0};

@@ -2,6 +2,7 @@
 // preallocated vectors; writing the rows into the maps is userspace/kernel's.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -44,6 +45,9 @@ struct PlanTiming {
   uint32_t cpus = 1;         ///< CPUs that receive packets; possible CPUs never exceeds a cap
 };
 
+/// Tokens per second and weight, index tier - 1; 0: no level.
+using TierLevels = std::array<double, kSheddableTiers>;
+
 /// What a tick knows beside the model, the shards and the clock. Empty spans: nothing.
 struct PlanExtras {
   /// What endpoints do whose configuration says nothing; unset: Host::mode.
@@ -53,9 +57,9 @@ struct PlanExtras {
   std::span<const uint32_t> exempt;
   /// By room: 1 if its server asks before it sends, and so thins its egress itself.
   std::span<const uint8_t> server_thins;
-  /// By shard: tokens per second of standard that a connection of weight 1 gets on its way in; 0:
-  /// no level. A level of the room's own that is stricter stands.
-  std::span<const double> standard_level;
+  /// By shard: tokens per second that a connection of weight 1 gets on its way in, index tier - 1;
+  /// 0: no level. A level of the room's own that is stricter stands.
+  std::span<const TierLevels> levels;
 };
 
 /// Fills every row. `shards` has one state per Model::shards. `previous` are the room rows as

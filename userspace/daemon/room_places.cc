@@ -20,9 +20,9 @@ double critical_ratio(const core::Model& model, std::uint32_t players) {
   for (const core::ContractClass& contract : model.classes) {
     most_per_s = std::max(most_per_s, contract.rate[ES_IN][ES_TIER_critical].packets_per_s);
   }
-  const auto& costs = model.cost.lane_us;
+  const auto& costs = model.law.cost.lane_us;
   const bool given = std::any_of(costs.begin(), costs.end(), [](double us) { return us > 0; });
-  const double cost_us = given ? core::lane_cost_us(model.cost, ES_LANE_event) : 0;
+  const double cost_us = given ? core::lane_cost_us(model.law.cost, ES_LANE_event) : 0;
   return core::contracted_critical_ratio(players, most_per_s, cost_us);
 }
 

@@ -23,7 +23,7 @@ std::uint8_t best_effort_lanes_of(const core::Model& model, std::uint16_t room) 
 
 Setup::Setup(core::Model configured)
     : model(std::move(configured)),
-      controller(model.control, model.ladder),
+      law(model.law),
       shards(model.shards.size()),
       endpoints(model.endpoints.size()),
       rate_from(model.endpoints.size()),
@@ -34,15 +34,15 @@ Setup::Setup(core::Model configured)
       endpoint_arrivals(model.endpoints.size()),
       room_weight(model.rooms.size()),
       states(model.shards.size()),
-      standard_level(model.shards.size()) {
+      levels(model.shards.size()) {
   for (auto& from : rate_from) from.fill(kNeverSeen);
   for (ShardSlot& shard : shards) {
-    shard.cost = core::initial_cost(model.cost);
-    shard.lane_tiers = core::default_lane_tiers();
+    shard.law = law.begin();
+    shard.sample.lane_tiers = core::default_lane_tiers();
   }
   // The first endpoint of a shard wins: from the last one on.
   for (auto share = endpoint_shares.rbegin(); share != endpoint_shares.rend(); ++share) {
-    shards[share->shard].lane_tiers = model.endpoints[share->endpoint - 1].lane_tiers;
+    shards[share->shard].sample.lane_tiers = model.endpoints[share->endpoint - 1].lane_tiers;
   }
   for (std::size_t room = 0; room < model.rooms.size(); ++room) {
     if (!core::exists(model.rooms[room])) continue;
@@ -60,13 +60,12 @@ void Setup::take_over(const Setup& former) {
     shards[i].boards = former.shards[i].boards;
     shards[i].rooms_opened = former.shards[i].rooms_opened;
     shards[i].board_reader = former.shards[i].board_reader;
-    shards[i].state = former.shards[i].state;
+    const core::CostState given = shards[i].law.cost;
+    shards[i].law = former.shards[i].law;
+    // What was learned stays, what is given is given anew.
+    if (!(model.law.cost == former.model.law.cost)) shards[i].law.cost = given;
     shards[i].arrivals = former.shards[i].arrivals;
     shards[i].arrivals.looked = false;  // other rooms may count for it now
-    shards[i].rates = former.shards[i].rates;
-    shards[i].degree = former.shards[i].degree;
-    // What was learned stays, what is given is given anew.
-    if (model.cost == former.model.cost) shards[i].cost = former.shards[i].cost;
   }
   for (std::size_t i = 0; i < std::min(endpoints.size(), former.endpoints.size()); ++i) {
     if (model.endpoints[i].name != former.model.endpoints[i].name) continue;

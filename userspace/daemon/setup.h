@@ -8,12 +8,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "userspace/core/degree.h"
-#include "userspace/core/degree_effects.h"
-#include "userspace/core/demand.h"
 #include "userspace/core/model.h"
-#include "userspace/core/shard_controller.h"
-#include "userspace/core/signals.h"
+#include "userspace/core/plan_rows.h"
+#include "userspace/core/shard_law.h"
 #include "userspace/daemon/command.h"
 #include "userspace/daemon/demand_sampler.h"
 #include "userspace/daemon/snapshot.h"
@@ -27,23 +24,17 @@ struct ShardSlot {
   SessionBoards boards;            // of the server's session; null: none
   std::uint32_t rooms_opened = 0;  // by it
   session::ReportReader board_reader;
-  core::ShardSignals signals;
-  core::ShardState state;
 
-  // What arrives and what it costs, and how much of it is kept.
+  // What this tick sampled, and what the control law made of it so far.
   ShardArrivals arrivals;
-  core::RoomDemand rates;
-  core::CostState cost;
-  core::ShardDemand demand;
-  core::LaneCosts lane_costs{};
-  core::DegreeState degree;
-  core::LevelScale level_scale;
+  core::ShardSample sample;
+  core::ShardWork done;  // of the last report on the board
+  core::ShardMemory law;
 
   std::vector<std::uint16_t> rooms;  // numbers of its rooms
-  std::uint16_t lane_tiers = 0;      // of its first endpoint: what a lane means to it
 
   /// Whether demand is worth sampling: its cost is known, or can be learned from a session.
-  [[nodiscard]] bool has_costs() const { return cost.known || boards.report != nullptr; }
+  [[nodiscard]] bool has_costs() const { return law.cost.known || boards.report != nullptr; }
 };
 
 /// Setup::rate_from of an endpoint that was never looked at.
@@ -59,7 +50,7 @@ class Setup {
   void take_over(const Setup& former);
 
   const core::Model model;
-  const core::ShardController controller;
+  const core::ShardLaw law;
   std::vector<ShardSlot> shards;        // index as in Model::shards, holes included
   std::vector<EndpointView> endpoints;  // index: endpoint number - 1
   std::vector<std::array<std::uint64_t, ES_DIRECTIONS>> rate_from;
@@ -73,7 +64,7 @@ class Setup {
 
   // Of this tick, as fill_plan_rows wants them.
   std::vector<core::ShardState> states;
-  std::vector<double> standard_level;  // by shard, see core::PlanExtras
+  std::vector<core::TierLevels> levels;  // by shard, see core::PlanExtras
 };
 
 }  // namespace edgeshed::daemon

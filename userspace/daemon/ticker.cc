@@ -94,7 +94,7 @@ void Ticker::apply(const ShardReport& report) {
 
 void Ticker::apply(const RungOverride& override) {
   if (override.shard >= setup_->shards.size()) return;  // gone with a reload
-  core::ShardState& state = setup_->shards[override.shard].state;
+  core::ShardState& state = setup_->shards[override.shard].law.state;
   if (override.until_ns == 0) {
     core::ShardController::clear_override(state);
   } else {
@@ -108,7 +108,7 @@ void Ticker::apply(const SessionChange& change) {
   shard.boards = change.boards;
   shard.board_reader = {};
   shard.rooms_opened = 0;
-  shard.cost.begun = false;  // another process, and other totals
+  shard.law.cost.begun = false;  // another process, and other totals
 }
 
 void Ticker::apply(const RoomsOpened& opened) {
@@ -162,7 +162,7 @@ void Ticker::sample_demand() {
   // Rooms first: what the table decided.
   for (ShardSlot& work : setup_->shards) {
     if (work.has_costs()) {
-      sample_rooms(edges_.counters, work.rooms, work.lane_tiers, work.arrivals);
+      sample_rooms(edges_.counters, work.rooms, work.sample.lane_tiers, work.arrivals);
     }
   }
   // Then endpoints: what was decided by lane alone, shared among the shards of their rooms. Shares
@@ -188,16 +188,25 @@ void Ticker::detect() {
 void Ticker::detect_shard(std::size_t index) {
   const core::Shard& shard = setup_->model.shards[index];
   ShardSlot& work = setup_->shards[index];
-  core::ShardSignals& signals = work.signals;
-  signals.frame_budget_ms = shard.frame_budget_ms;
-  signals.room_capacity = shard.room_capacity;
+  core::ShardSample& sample = work.sample;
+  sample.signals.frame_budget_ms = shard.frame_budget_ms;
+  sample.signals.room_capacity = shard.room_capacity;
+  sample.arrived = work.arrivals.arrived;
+  sample.passed = work.arrivals.passed;
+  sample.done = nullptr;
+  sample.has_session = work.boards.report != nullptr;
+  sample.weights = 0;
+  for (const std::uint16_t room : work.rooms) sample.weights += setup_->room_weight[room];
 
   // A server with a session speaks for itself; `edgeshed report` is for those without one.
-  if (work.boards.report != nullptr) read_board(index);
-  judge_demand(work);
-  signals.offered_cost_ratio = work.demand.offered_cost_ratio();
-  if (work.boards.report != nullptr) return;
-  const ShardReport& report = work.told;
+  if (sample.has_session) {
+    read_board(index);
+  } else {
+    read_told(work.told, sample.signals);
+  }
+}
+
+void Ticker::read_told(const ShardReport& report, core::ShardSignals& signals) {
   signals.tick_p99_ms = report.tick_p99_ms;
   signals.running_tick_age_ms = report.running_tick_age_ms;
   signals.ring_occupancy = report.ring_occupancy;
@@ -211,7 +220,7 @@ void Ticker::read_board(std::size_t index) {
   const es_report_board& board = *work.boards.report;
   const bool fresh = work.board_reader.read(board, now_ns_, edges_.plan.control->geometry.rooms);
   const session::ServerReport& last = work.board_reader.last();
-  core::ShardSignals& signals = work.signals;
+  core::ShardSignals& signals = work.sample.signals;
   signals.tick_p99_ms = last.tick_p99_ms;
   signals.running_tick_age_ms = session::ReportReader::running_tick_age_ms(board, now_ns_);
   signals.ring_occupancy = last.ring_occupancy;
@@ -219,75 +228,23 @@ void Ticker::read_board(std::size_t index) {
   signals.reported_at_ns = signals.running_tick_age_ms > 0 ? now_ns_ : last.reported_ns;
   signals.room_count = last.rooms == ES_SESSION_NONE ? work.rooms_opened : last.rooms;
   if (!fresh) return;
-  const core::ShardWork done{last.reported_ns, last.busy_ns, work.arrivals.passed};
-  core::observe_cost(work.cost, done, setup_->model.cost);
-}
-
-void Ticker::judge_demand(ShardSlot& work) {
-  const core::CostConfig& config = setup_->model.cost;
-  core::step(work.rates, work.arrivals.arrived, now_ns_, config);
-  work.lane_costs = core::lane_costs(work.rates, work.cost, config);
-  work.demand = core::begin_demand(work.cost);
-  core::add_room(work.demand, work.rates, work.lane_tiers, work.cost, config);
+  work.done = {last.reported_ns, last.busy_ns, work.arrivals.passed};
+  work.sample.done = &work.done;
 }
 
 void Ticker::climb() {
   for (std::size_t i = 0; i < setup_->shards.size(); ++i) {
     ShardSlot& work = setup_->shards[i];
-    const auto change = setup_->controller.step(work.state, work.signals, now_ns_);
-    keep_degree(i);
+    const auto change = setup_->law.step(work.law, work.sample, now_ns_);
+    setup_->states[i] = work.law.state;
+    setup_->states[i].effects = work.law.effects;
+    for (std::uint32_t tier = 0; tier < core::kSheddableTiers; ++tier) {
+      setup_->levels[i][tier] = work.law.level[tier].per_s;
+    }
     if (!change) continue;
     const ShardChange entry{&setup_->model, static_cast<std::uint32_t>(i), *change};
     if (!edges_.changes->try_push(entry)) ++changes_unlogged_;
   }
-}
-
-void Ticker::keep_degree(std::size_t index) {
-  ShardSlot& work = setup_->shards[index];
-  core::ShardState& state = setup_->states[index];
-  state = work.state;
-  setup_->standard_level[index] = 0;
-  double weights = 0;
-  for (const std::uint16_t room : work.rooms) weights += setup_->room_weight[room];
-  const double max_gap_ms = core::affordable_gap_ms(
-      state.effects.max_gap_ms, weights,
-      core::best_effort_message_share(work.rates, work.lane_tiers, work.demand));
-  const core::DegreeInput input = degree_input(work, weights, max_gap_ms);
-  const core::Degree target = core::target_degree(input, setup_->model.degree);
-  core::step(work.degree, target, setup_->model.control, setup_->model.degree, now_ns_);
-  // Without demand the rung's table acts as it is, and so does an operator's rung.
-  if (!work.demand.known || state.overridden) return;
-  const bool fresh = state.report == core::ReportState::fresh;
-  const double overrun = fresh ? core::overrun(work.signals) : 0;
-  state.effects =
-      core::with_degree(state.effects, work.degree.now, overrun, work.lane_costs, work.lane_tiers);
-  state.effects.max_gap_ms = max_gap_ms;
-  setup_->standard_level[index] = level_of_standard(work, weights);
-}
-
-core::DegreeInput Ticker::degree_input(const ShardSlot& work, double weights, double max_gap_ms) {
-  core::DegreeInput input;
-  input.demand = work.demand;
-  input.backlog_ms = std::max(0.0, work.signals.running_tick_age_ms - work.signals.frame_budget_ms);
-  const bool silent = work.state.report != core::ReportState::fresh;
-  input.signals_missing = work.boards.report != nullptr && silent ? 1 : 0;
-  input.best_effort_reserve =
-      core::gap_reserve(work.rates, work.lane_tiers, work.demand, weights, max_gap_ms);
-  return input;
-}
-
-double Ticker::level_of_standard(ShardSlot& work, double weights) {
-  const double keep = work.degree.now.keep_standard;
-  std::uint64_t arrived = 0;
-  std::uint64_t passed = 0;
-  for (std::uint8_t lane = 0; lane < ES_LANES; ++lane) {
-    if (es_lane_tier(work.lane_tiers, lane) != ES_TIER_standard) continue;
-    arrived += work.arrivals.arrived[lane];
-    passed += work.arrivals.passed[lane];
-  }
-  core::step(work.level_scale, keep, arrived, passed);
-  const double rate = core::standard_rate(work.rates, work.lane_tiers);
-  return core::standard_level(keep, rate, weights) * work.level_scale.factor;
 }
 
 void Ticker::allocate() {
@@ -298,8 +255,7 @@ void Ticker::allocate() {
   }
   timing_.now_jiffies = edges_.jiffies();
   timing_.tick = tick_count_;
-  const core::PlanExtras extras{host_mode_, setup_->exempt, setup_->server_thins,
-                                setup_->standard_level};
+  const core::PlanExtras extras{host_mode_, setup_->exempt, setup_->server_thins, setup_->levels};
   core::fill_plan_rows(setup_->model, setup_->states, timing_, rows_.rooms, rows_, extras);
 }
 
@@ -348,10 +304,10 @@ void Ticker::report(const LoopFigures& figures) {
   for (std::size_t i = 0; i < setup_->shards.size(); ++i) {
     const ShardSlot& work = setup_->shards[i];
     snapshot.shards[i] = {setup_->states[i],
-                          work.degree.now,
-                          work.demand,
+                          work.law.degree.now,
+                          work.law.demand,
                           work.boards.report != nullptr,
-                          work.signals,
+                          work.law.signals,
                           work.board_reader.accepted(),
                           work.board_reader.refused(),
                           work.board_reader.refusal()};

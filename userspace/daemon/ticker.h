@@ -87,10 +87,7 @@ class Ticker {
   void sample_endpoint(std::size_t index);
   void sample_demand();
   void read_board(std::size_t index);
-  void judge_demand(ShardSlot& work);
-  void keep_degree(std::size_t index);
-  static core::DegreeInput degree_input(const ShardSlot& work, double weights, double max_gap_ms);
-  static double level_of_standard(ShardSlot& work, double weights);
+  static void read_told(const ShardReport& report, core::ShardSignals& signals);
   void detect_shard(std::size_t index);
   void publish_board(std::size_t index);
 

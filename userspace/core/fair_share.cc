@@ -1,0 +1,58 @@
+// The level as a fixed point of what passes. Only arithmetic on its arguments.
+#include "userspace/core/fair_share.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace edgeshed::core {
+namespace {
+
+constexpr double kNsPerS = 1e9;
+
+/// What passed since the last step, and under which level, into the two memories.
+void remember(FairLevel& level, uint64_t passed_ever, double elapsed_s, double follow_s) {
+  // A counter that went back begins anew.
+  const uint64_t passed = passed_ever >= level.passed_ever ? passed_ever - level.passed_ever : 0;
+  const double kept = std::exp(-elapsed_s / follow_s);
+  level.granted = level.granted * kept + level.per_s * elapsed_s;
+  level.passed = level.passed * kept + static_cast<double>(passed);
+}
+
+}  // namespace
+
+void step(FairLevel& level, const FairShareInput& input, const FairShareConfig& config,
+          uint64_t now_ns) {
+  const bool begun = level.at_ns != 0 && level.per_s > 0;
+  if (begun && now_ns > level.at_ns) {
+    const double elapsed_s = static_cast<double>(now_ns - level.at_ns) / kNsPerS;
+    remember(level, input.passed_ever, elapsed_s, config.follow_s);
+  }
+  level.passed_ever = input.passed_ever;
+  level.at_ns = std::max({level.at_ns, now_ns, uint64_t{1}});
+  if (input.keep >= 1 || input.offered_per_s <= 0 || input.weights <= 0) {
+    level.per_s = level.granted = level.passed = 0;
+    return;
+  }
+  // Nobody can take part with more than all weights, and at least one connection does.
+  double taking_part = input.weights;
+  if (level.granted > 0) {
+    taking_part =
+        std::clamp(level.passed / level.granted, std::min(1.0, input.weights), input.weights);
+  }
+  const double wanted_per_s = input.keep * input.offered_per_s / taking_part;
+  level.per_s = std::clamp(std::max(wanted_per_s, input.least_per_s), kLevelPerSMin, kLevelPerSMax);
+}
+
+std::string check_fair_share_config(const FairShareConfig& config) {
+  if (config.thinning_slack < 1) return "thinning_slack must be 1 or more";
+  return "";
+}
+
+double affordable_gap_ms(double max_gap_ms, double connections, double message_share,
+                         const FairShareConfig& config) {
+  if (max_gap_ms <= 0) return max_gap_ms;
+  const double affordable_ms = 1000 * connections * message_share / config.gap_share_max;
+  return std::clamp(affordable_ms, max_gap_ms, std::max(max_gap_ms, config.gap_ms_max));
+}
+
+}  // namespace edgeshed::core
