@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
  *
  * Step four: what becomes of a classified packet. Pure: reads plan and table rows through
  * bpf/tables.h, writes only debts, thinning state and governor windows; compiles natively, where

@@ -69,8 +69,11 @@ ES_INLINE int may_answer(const struct es_packet* packet, const struct es_plan_en
          (packet->tier == ES_TIER_standard || packet->lane == ES_LANE_join);
 }
 
-ES_INLINE __u32 retry_after_10ms(const struct es_plan_endpoint* endpoint) {
-  __u32 value = endpoint->retry_after_ms / 10;
+/** What the refused one is told: for each another moment, so that they do not return together. */
+ES_INLINE __u32 retry_after_10ms(const struct es_plan_endpoint* endpoint, int join) {
+  __u32 least = join ? endpoint->retry_join_ms / 10 : endpoint->retry_standard_10ms;
+  __u32 spread = join ? endpoint->retry_join_spread_10ms : endpoint->retry_standard_spread_10ms;
+  __u32 value = least + (((bpf_get_prandom_u32() & 0xffff) * spread) >> 16);
   return value > 0xffff ? 0xffff : value;
 }
 
@@ -146,7 +149,8 @@ ES_INLINE int shed(void* ctx, const int hook, const __u8 direction) {
   int sent = 0;
   if (ES_UNLIKELY(packet.verdict == ES_VERDICT_mark)) hook_mark(ctx, hook, &packet);
   if (hook == ES_HOOK_XDP && ES_UNLIKELY(may_answer(&packet, endpoint))) {
-    sent = es_act_reject(ctx, &packet, &moment, retry_after_10ms(endpoint));
+    sent = es_act_reject(ctx, &packet, &moment,
+                         retry_after_10ms(endpoint, packet.lane == ES_LANE_join));
     if (sent) packet.verdict = ES_VERDICT_reject;
   }
   if (ES_UNLIKELY(packet.fragment)) fragment_store(&packet, moment.jiffies);

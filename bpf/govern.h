@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
  *
  * The state-stream governor (model A4): sliding one-second windows per stream, player and room, and
  * the cap on distinct streams. Pure; compiles natively.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
  *
  * What the six steps know about one packet. Each group is written by the step that it is named
  * after and only read by later ones. Small on purpose: it lives on a 512-byte stack.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
  *
  * Quotas on jiffies: contracts (GCRA in 2^-16 jiffy, both limits in one word) and levels (virtual
  * clock in tokens x 256). Pure; compiles natively. Neither reads a clock: time is passed in.
@@ -84,20 +84,29 @@ ES_INLINE __u64 level_now(const struct es_level* level, __u64 jiffies) {
   return level->v0 + ((elapsed * level->rate_q16) >> 16);
 }
 
-/** Charges cost (tokens x 256, already divided by the weight) to a level. 1: within, charged.
- * phase (Q16) is the connection's own: where in the burst of a phased level (ES_LEVEL_PHASED) one
- * without debt begins. Who sends no faster than the level always passes. */
+/** What a connection owes to a young level at least: from begun on its packets pass as the level
+ * grows, the first one after `phase` (Q16) of its cost. */
+ES_INLINE __u64 young_debt(const struct es_level* level, __u64 clock, __u64 old, __u64 cost,
+                           __u32 phase) {
+  __u64 begin = clock - (__u32)((__u32)clock - level->begun);
+  if (old > begin || level->burst < cost) return 0;
+  return begin + level->burst - cost + ((cost * phase) >> 16);
+}
+
+/** Charges cost (tokens x 256, already divided by the weight) to a level. 1: within, charged. Who
+ * sends no faster than the level always passes, once the level is a packet old. */
 ES_INLINE int level_charge(__u64* debt, const struct es_level* level, __u64 cost, __u64 jiffies,
                            __u32 phase) {
   __u64 clock = level_now(level, jiffies);
-  __u64 burst = level->burst & ~ES_LEVEL_PHASED;
-  __u64 limit = clock + burst;
-  if (!burst) return 1;
-  if (ES_LIKELY(burst == level->burst)) phase = 0;
+  __u64 limit = clock + level->burst;
+  if (!level->burst) return 1;
   ES_ROLLED for (int attempt = 0; attempt < ES_CAS_TRIES; attempt++) {
     __u64 old = ES_READ(*debt);
     __u64 owed = old > clock ? old : clock;
-    if (old <= clock && burst > cost) owed = clock + (((burst - cost) * phase) >> 16);
+    if (ES_UNLIKELY(level->begun)) {
+      __u64 least = young_debt(level, clock, old, cost, phase);
+      if (least > owed) owed = least;
+    }
     if (owed > limit) owed = limit;
     if (owed + cost > limit) {
       /* The clamp is kept: a debt on a former clock must not outlive it. */

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
  *
  * What differs between the two builds of the pure headers: the BPF object and the native test
  * build. No decision stands here.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
  *
  * The reader of the slot table: two buckets, then the stash. Pure; compiles natively.
  * Never writes. A present key is never missed, also while the daemon moves it.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
  *
  * Access to the maps by meaning: each function returns one row or NULL. The native build (tests)
  * reads the same rows from plain arrays, so that every header above this one compiles unchanged.
@@ -55,7 +55,10 @@ struct es_native_tables {
   struct es_endpoint_counters* count_ep;
   struct es_room_counters* count_room;
 };
-extern struct es_native_tables es_native;
+#ifndef ES_NATIVE_STORAGE
+#define ES_NATIVE_STORAGE /* a user with threads says __thread, each with tables of its own */
+#endif
+extern ES_NATIVE_STORAGE struct es_native_tables es_native;
 
 #define es_geometry_of() es_native.geometry
 #define ES_ROW(map, index) es_native_row_##map(index)

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
  *
  * Thinning by error diffusion: survivors stay evenly spaced, with a bounded gap and a minimum
  * interval. No dice. Pure; compiles natively.

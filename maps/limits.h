@@ -8,7 +8,7 @@
 #define EDGESHED_MAPS_LIMITS_H
 
 /* Any change of layout or meaning in maps/ raises this; a daemon refuses pins of another schema. */
-#define ES_SCHEMA_VERSION 2u
+#define ES_SCHEMA_VERSION 3u
 
 /* An endpoint number is one byte in the port table (64 KiB, one cache line per 64 ports).
  * Number 0 is the host itself: packets that belong to no endpoint are counted in its row. */

@@ -59,13 +59,16 @@ struct es_plan_endpoint {
   __u8 slot_quartiles[ES_DIRECTIONS][2];
   __u8 stranger_tier_cap; /* enum es_tier: a stranger's claim above it is lowered to it */
   __u8 stranger_priority;
-  __u16 reserved_hot;
-  __u32 handshakes_per_cpu; /* handshakes of strangers a CPU passes under this generation */
-  __u32 retry_after_ms;     /* told in rejects, before jitter */
+  __u16 retry_standard_10ms; /* told to whose standard message is refused, at least */
+  __u32 handshakes_per_cpu;  /* handshakes of strangers a CPU passes under this generation */
+  __u32 retry_join_ms;       /* told to whose handshake is refused, at least */
   /* What the masks say about a lane without a look at anything else: enum es_lane_action, 2 bits
    * per lane, lane 0 lowest. A summary for bpf/fast.h, written by the plan writer. */
   __u16 lane_actions[ES_DIRECTIONS];
-  __u32 reserved_line[3];
+  /* To each of the two a random part up to this is added, so that they do not return together. */
+  __u16 retry_standard_spread_10ms;
+  __u16 retry_join_spread_10ms;
+  __u32 reserved_line[2];
   union es_classifier classifier;
   __u64 name_hash; /* whose number this is, across reloads and restarts: core/numbering.h */
   __u64 reserved_tail[7];
@@ -75,7 +78,7 @@ ES_ASSERT_SIZE(struct es_plan_endpoint, 256);
 /** A contract limit as time: what a packet and a byte cost in 2^-16 jiffy, and how far ahead of the
  * clock a connection may run. cost 0: no limit.
  * packet_cost = 65536 * hz / packets_per_s; byte_cost_q12 = 4096 * 65536 * hz / bytes_per_s;
- * burst = 65536 * burst seconds * hz, at least 2 jiffies plus one packet. */
+ * burst = 65536 * burst seconds * hz, at least 2 jiffies plus four packets, or one of 1500 B. */
 struct es_limit {
   __u32 packet_cost;
   __u32 packet_burst;
@@ -95,19 +98,18 @@ struct es_plan_class {
 };
 ES_ASSERT_SIZE(struct es_plan_class, 128);
 
-/* In es_level.burst: a connection that owes nothing begins somewhere in the burst, at a phase of
- * its own. For levels that begin under load: all connections would spend their bursts at once, and
- * go on in step. A level of the configuration has it not: there the burst is everybody's. */
-#define ES_LEVEL_PHASED (1ull << 63)
-
 /** The level of a tier: a virtual clock in tokens x 256 (control law B7).
  * V(now) = v0 + (now - t0_jiffies) * rate_q16 >> 16. rate_q16 counts tokens x 256 per jiffy, Q16.
- * burst 0: no level; its top bit is ES_LEVEL_PHASED. */
+ * burst 0: no level.
+ * begun, if not 0: a level that began under load, when V had these low 32 bits, and is young. Who
+ * has not been charged since then begins without a burst, at a phase of its own within one packet:
+ * else all connections would spend their bursts at once, and go on in step. */
 struct es_level {
   __u64 v0;
   __u64 t0_jiffies;
   __u64 rate_q16;
-  __u64 burst;
+  __u32 burst;
+  __u32 begun;
 };
 ES_ASSERT_SIZE(struct es_level, 32);
 

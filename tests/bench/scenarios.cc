@@ -97,7 +97,7 @@ Scenario table_pass_charged(es_protocol protocol) {
   std::ranges::fill(plan.room.packet_cost, 1);
   std::ranges::fill(
       plan.room.rules[ES_IN].level,
-      es_level{.v0 = 0, .t0_jiffies = 0, .rate_q16 = 1000u << 16, .burst = 1ull << 40});
+      es_level{.v0 = 0, .t0_jiffies = 0, .rate_q16 = 1000u << 16, .burst = 1u << 31, .begun = 0});
   return plan;
 }
 

@@ -95,7 +95,7 @@ TEST(DeadManReasonTest, EveryLoadReasonOpensAndContractsStay) {
   w.endpoint({.flags = ES_EP_REFUSE_JOINS}).connect("10.0.0.2", 4000, {.contract_class = 1});
   w.rules(0, ES_IN).drop_mask = 1 << ES_LANE_voice;
   w.rules(0, ES_IN).keep_q16[ES_LANE_cosmetic] = 0;
-  w.rules(0, ES_IN).level[1] = {.v0 = 0, .t0_jiffies = 0, .rate_q16 = 0, .burst = 1};
+  w.rules(0, ES_IN).level[1] = {.v0 = 0, .t0_jiffies = 0, .rate_q16 = 0, .burst = 1, .begun = 0};
   w.contract(1).limit[ES_IN][ES_TIER_standard] = limit_of_nothing();
   w.publish();
   w.control().valid_until_jiffies = w.now() - w.hz();

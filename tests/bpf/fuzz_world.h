@@ -302,6 +302,8 @@ class Chaos {
       level.t0_jiffies = dice_.near(clock(), 20);
       level.rate_q16 =
           dice_.percent(98) ? static_cast<std::uint64_t>(dice_.below(1u << 30)) : dice_.word();
+      level.begun =
+          dice_.percent(60) ? 0 : static_cast<std::uint32_t>(level.v0) - dice_.below(1000);
     }
   }
 

@@ -250,7 +250,8 @@ World& World::endpoint(const EndpointSpec& spec) {
   }
   row.lane_tiers = default_lane_tiers();
   row.handshakes_per_cpu = ~0u;
-  row.retry_after_ms = 500;
+  row.retry_standard_10ms = 50;
+  row.retry_join_ms = 500;
   if (spec.protocol == ES_PROTOCOL_enet)
     std::fill_n(row.classifier.enet_channel, ES_ENET_CHANNELS,
                 static_cast<__u8>(ES_LANE_event << 4 | ES_LANE_snapshot));

@@ -91,7 +91,8 @@ es_level level_of(double tokens_per_s, double burst_tokens, std::uint64_t jiffie
   return {.v0 = 1'000'000,
           .t0_jiffies = jiffies,
           .rate_q16 = static_cast<__u64>(tokens_per_s * 256 * 65536 / hz),
-          .burst = static_cast<__u64>(burst_tokens * 256)};
+          .burst = static_cast<__u32>(burst_tokens * 256),
+          .begun = 0};
 }
 
 Bytes lane_in(std::uint8_t lane, const Flow& flow) {

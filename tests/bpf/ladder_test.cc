@@ -21,7 +21,8 @@ class RefusalTest : public testing::Test {
       rules.threshold[0] = rules.threshold[1] = 255;
       for (auto& keep : rules.keep_q16) keep = 1;
       for (auto& interval : rules.min_interval_jiffies) interval = 1000;
-      for (auto& level : rules.level) level = {.v0 = 0, .t0_jiffies = 0, .rate_q16 = 0, .burst = 1};
+      for (auto& level : rules.level)
+        level = {.v0 = 0, .t0_jiffies = 0, .rate_q16 = 0, .burst = 1, .begun = 0};
       for (auto& limit : w_.contract(kClass).limit[direction]) limit = limit_of_nothing();
       for (auto& thin : w_.flow_state(w_.last_record(), direction).thin)
         thin = {.error_q16 = 0, .passed_jiffies = static_cast<__u16>(w_.now())};

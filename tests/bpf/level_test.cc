@@ -1,6 +1,9 @@
 // Fair shares: a level's virtual clock, weights, and rates that change every tick.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <numeric>
 #include <vector>
 
 #include "tests/bpf/harness.h"
@@ -88,6 +91,78 @@ TEST_P(LevelTest, BytesAreChargedByTheirCost) {
   send(20ull * w_.hz(), 1, true);
   EXPECT_NEAR(static_cast<double>(passed_[0]) / 20, 25.6, 0.26);
 }
+
+/// A level that begins while all send: as the plan makes one that the degree asks for.
+class YoungLevelTest : public LevelTest {
+ protected:
+  /// Connections that send `per_s` each, at phases that have nothing to do with each other.
+  void load(unsigned count, double per_s) {
+    const std::size_t first = frames_.size();
+    for (unsigned i = 0; i < count; ++i) {
+      const auto port = static_cast<std::uint16_t>(4000 + first + i);
+      w_.connect("10.0.0.2", port, {.room = kRoom});
+      frames_.push_back(lane_in(ES_LANE_voice, {.remote_port = port}));
+      passed_.push_back(0);
+      shed_.push_back(0);
+      per_s_.push_back(per_s);
+      due_.push_back(std::fmod(0.618 * static_cast<double>(first + i), 1));
+    }
+  }
+  void begin(double per_s) {
+    es_level& level = w_.rules(kRoom, ES_IN).level[1];
+    level = level_of(per_s, 2 * (2 * per_s / w_.hz() + 1), w_.now(), w_.hz());
+    level.begun = static_cast<__u32>(level.v0);
+    w_.publish();
+  }
+  /// Returns how many passed; counts passed_ and shed_ anew.
+  std::uint64_t send_ms(unsigned ms) {
+    std::fill(passed_.begin(), passed_.end(), 0);
+    std::fill(shed_.begin(), shed_.end(), 0);
+    for (std::uint64_t jiffy = 0; jiffy < std::uint64_t{ms} * w_.hz() / 1000; ++jiffy) {
+      w_.advance_jiffies(1);
+      for (std::size_t i = 0; i < frames_.size(); ++i) {
+        for (due_[i] += per_s_[i] / w_.hz(); due_[i] >= 1; due_[i] -= 1) {
+          ++(w_.passes(frames_[i]) ? passed_ : shed_)[i];
+        }
+      }
+    }
+    return std::accumulate(passed_.begin(), passed_.end(), std::uint64_t{0});
+  }
+
+  std::vector<std::uint64_t> shed_;
+  std::vector<double> per_s_;
+  std::vector<double> due_;
+};
+
+TEST_P(YoungLevelTest, BeginsWithoutABurstAndWithoutWaves) {
+  constexpr double kPerS = 10;
+  load(200, 10 * kPerS);
+  send_ms(300);
+  begin(kPerS);
+  constexpr double kShare = 200 * kPerS / 10;
+  for (int part = 0; part < 20; ++part) {
+    const auto passed = static_cast<double>(send_ms(100));
+    EXPECT_LE(passed, kShare * 1.25) << "part " << part;
+    if (part < 2) continue;
+    EXPECT_GE(passed, kShare * 0.75) << "part " << part;
+  }
+}
+
+TEST_P(YoungLevelTest, WhoSendsHalfAsMuchLosesNothingOnceItIsAPacketOld) {
+  constexpr double kPerS = 10;
+  constexpr std::size_t kModest = 40;
+  load(kModest, kPerS / 2);
+  load(160, 10 * kPerS);
+  send_ms(300);
+  begin(kPerS);
+  send_ms(1000 / 10);
+  for (int part = 0; part < 30; ++part) {
+    send_ms(100);
+    for (std::size_t i = 0; i < kModest; ++i) EXPECT_EQ(shed_[i], 0u) << i << " in part " << part;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Hz, YoungLevelTest, testing::Values(100u, 250u, 1000u));
 
 INSTANTIATE_TEST_SUITE_P(Hz, LevelTest, testing::Values(100u, 250u, 1000u));
 

@@ -195,7 +195,8 @@ class SpoofedStrangers : public testing::Test {
     es_room_rules& rules = world.rules(kPresentRoom, ES_IN);
     rules.keep_q16[ES_LANE_snapshot] = 40000;
     rules.threshold[1] = 20;
-    rules.level[0] = {.v0 = 0, .t0_jiffies = world.now(), .rate_q16 = 200 << 16, .burst = 900};
+    rules.level[0] = {
+        .v0 = 0, .t0_jiffies = world.now(), .rate_q16 = 200 << 16, .burst = 900, .begun = 0};
     world.contract(1).limit[ES_IN][ES_TIER_standard] = {
         .packet_cost = 65536 * 3, .packet_burst = 65536 * 8, .byte_cost_q12 = 0, .byte_burst = 0};
     world.publish();

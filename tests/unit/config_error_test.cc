@@ -46,7 +46,8 @@ std::string at_endpoint(const std::string& more) { return based(kEndpoint + more
 TEST(ConfigError, UnknownKeysNameTheAllowedOnes) {
   EXPECT_EQ(error_of("[hosts]\n"),
             "e.toml:1:2: file: unknown key \"hosts\"; allowed: host, session, interface, "
-            "control, slow_consumer, room_state, placement, cost, degree, ladder, shard, room, "
+            "control, slow_consumer, room_state, placement, cost, degree, fair_share, ladder, "
+            "shard, room, "
             "class, endpoint, connection; correct its name or remove it");
   EXPECT_EQ(error_of("[host]\ntick_hz = 60\n  tick = 60\n"),
             "e.toml:3:3: [host]: unknown key \"tick\"; allowed: connections_max, endpoints_max, "

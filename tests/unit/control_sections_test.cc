@@ -134,6 +134,22 @@ TEST(ControlSections, Degree) {
   EXPECT_EQ(config.large_cut, 0.2);
 }
 
+TEST(ControlSections, FairShareAndTickWatch) {
+  const core::LawConfig law =
+      parse(
+          "[fair_share]\nfollow_s = 1\nthinning_slack = 1.5\ngap_share_max = 0.1\n"
+          "gap_ms_max = 500\n[cost]\ntick_tolerance = 2\ntick_factor_max = 8\nrate_slow_max = 3\n"
+          "[control]\nconfirm_s = 0.5\n",
+          "t.toml")
+          .law;
+  EXPECT_EQ(law.fair_share, (core::FairShareConfig{1, 1.5, 0.1, 500}));
+  EXPECT_EQ(law.tick_watch, (core::TickWatchConfig{2, 8}));
+  EXPECT_EQ(law.cost.rate_slow_max, 3);
+  EXPECT_EQ(law.control.confirm_s, 0.5);
+  EXPECT_EQ(error_of("[fair_share]\nthinning_slack = 0.9\n"),
+            "e.toml:2:18: [fair_share]: thinning_slack: 0.9 is out of range; allowed: 1 to 10");
+}
+
 TEST(ControlSections, CostAndDegreeErrors) {
   EXPECT_EQ(error_of("[cost]\nvoice_us = -1\n"),
             "e.toml:2:12: [cost]: voice_us: -1 is out of range; allowed: 0 to 1000000");
@@ -145,7 +161,8 @@ TEST(ControlSections, CostAndDegreeErrors) {
             "e.toml:2:16: [degree]: budget_share: 1.1 is out of range; allowed: 0.1 to 1");
   EXPECT_EQ(error_of("[degree]\nbudget = 1\n"),
             "e.toml:2:1: [degree]: unknown key \"budget\"; allowed: budget_share, "
-            "backlog_span_ms, missing_signal_share, large_cut; correct its name or remove it");
+            "backlog_span_ms, missing_signal_share, feedback_per_s, large_cut; correct its name or "
+            "remove it");
 }
 
 TEST(ControlSections, TheExampleShowsTheDefaults) {
@@ -156,6 +173,8 @@ TEST(ControlSections, TheExampleShowsTheDefaults) {
   EXPECT_EQ(example.placement, defaults.placement);
   EXPECT_EQ(example.law.cost, defaults.law.cost);
   EXPECT_EQ(example.law.degree, defaults.law.degree);
+  EXPECT_EQ(example.law.fair_share, defaults.law.fair_share);
+  EXPECT_EQ(example.law.tick_watch, defaults.law.tick_watch);
 }
 
 }  // namespace

@@ -64,6 +64,21 @@ TEST(DegreeEffects, TheRungIsTheFloor) {
   EXPECT_EQ(effects.lane[kVoice].keep[ES_IN], 1);
 }
 
+TEST(DegreeEffects, WhileStandardIsCutNoRungKeepsBestEffort) {
+  const LaneCosts costs = costs_of(0.2, 0.1, 0.1);
+  for (uint8_t rung = 1; rung <= 5; ++rung) {
+    const LadderEffects effects =
+        with_degree(default_ladder_table()[rung], {0.9, 0.1}, 0, costs, default_lane_tiers());
+    double kept = 0;
+    const uint32_t lanes[] = {ES_LANE_snapshot, ES_LANE_stream, ES_LANE_voice};
+    for (const uint32_t lane : lanes) {
+      const LaneEffect& effect = effects.lane[lane - kFirstThinLane];
+      kept += costs[lane] * (effect.paused ? 0 : effect.keep[ES_IN]);
+    }
+    EXPECT_NEAR(kept, 0.1 * 0.4, 1e-9) << int{rung};
+  }
+}
+
 TEST(DegreeEffects, LanesThatMayBeThinnedMakeUpForThoseThatMayNot) {
   // .8 of 1.0 is to be kept; .5 may not be touched, so of the other .5 only .3.
   const LadderEffects effects = applied(1, 0.8, costs_of(0.5, 0.25, 0.25));

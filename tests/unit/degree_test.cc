@@ -113,6 +113,9 @@ struct Ramp {
     now_ns += kTickNs;
     step(state, target, kControl, kConfig, now_ns);
   }
+  /// A cut that lasts until it can no longer be undone. The hold runs on from its last tick.
+  void cut(const Degree& target) { run(target, kControl.confirm_s + 0.05); }
+  double since_cut_s() const { return static_cast<double>(now_ns - state.last_cut_ns) / 1e9; }
   /// Seconds until `keep` is whole again.
   double until_whole(double Degree::* keep) {
     const uint64_t begin_ns = now_ns;
@@ -134,10 +137,10 @@ TEST(DegreeRamp, DownAtOnce) {
 TEST(DegreeRamp, StandardFirstThenBestEffort) {
   Ramp ramp;
   ramp.tick({});
-  ramp.tick({0, 0});
-  ramp.run({}, 0.98);
+  ramp.cut({0, 0});
+  ramp.run({}, 0.98 - ramp.since_cut_s());
   EXPECT_EQ(ramp.state.now.keep_standard, 0) << "held";
-  EXPECT_NEAR(0.98 + ramp.until_whole(&Degree::keep_standard), 1 + 2, 0.06);
+  EXPECT_NEAR(ramp.since_cut_s() + ramp.until_whole(&Degree::keep_standard), 1 + 2, 0.06);
   EXPECT_EQ(ramp.state.now.keep_best_effort, 0);
   EXPECT_NEAR(ramp.until_whole(&Degree::keep_best_effort), 1 + 4, 0.06);
 }
@@ -145,8 +148,44 @@ TEST(DegreeRamp, StandardFirstThenBestEffort) {
 TEST(DegreeRamp, BestEffortAloneWaitsOneHold) {
   Ramp ramp;
   ramp.tick({});
-  ramp.tick({1, 0.5});
-  EXPECT_NEAR(ramp.until_whole(&Degree::keep_best_effort), 1 + 2, 0.06);
+  ramp.cut({1, 0.5});
+  const double begin_s = ramp.since_cut_s();
+  EXPECT_NEAR(begin_s + ramp.until_whole(&Degree::keep_best_effort), 1 + 2, 0.06);
+}
+
+TEST(DegreeRamp, ACutWhoseCauseIsGoneAtOnceIsUndone) {
+  Ramp ramp;
+  ramp.tick({});
+  for (int i = 0; i < 5; ++i) {
+    ramp.tick({0.3, 0});
+    EXPECT_EQ(ramp.state.now.keep_standard, 0.3);
+    ramp.tick({0.2, 0});
+    ramp.tick({1, 0.95});
+    EXPECT_EQ(ramp.state.now.keep_standard, 1);
+    EXPECT_EQ(ramp.state.now.keep_best_effort, 0.95) << "as far as is allowed now";
+    EXPECT_EQ(ramp.state.hold_factor, 1);
+    ramp.run({}, 3);
+  }
+  ramp.run({0.3, 0}, kControl.confirm_s + 0.02);
+  ramp.tick({});
+  EXPECT_EQ(ramp.state.now.keep_standard, 0.3) << "not later than confirm_s";
+}
+
+TEST(DegreeRamp, AHalfOfACutThatIsGoneIsNotUndone) {
+  Ramp ramp;
+  ramp.tick({});
+  ramp.tick({0.3, 0});
+  ramp.tick({0.7, 0});
+  EXPECT_EQ(ramp.state.now.keep_standard, 0.3);
+}
+
+TEST(DegreeRamp, APauseOfTheHostIsNoRamp) {
+  Ramp ramp;
+  ramp.tick({});
+  ramp.cut({0, 0});
+  ramp.now_ns += 60'000'000'000;
+  ramp.tick({});
+  EXPECT_LE(ramp.state.now.keep_standard, 0.125 + 1e-9);
 }
 
 TEST(DegreeRamp, NeverAboveTheTarget) {
@@ -168,7 +207,7 @@ TEST(DegreeRamp, OnlyLargeCutsRestartTheHold) {
 
   Ramp large;
   large.tick({});
-  large.tick({1, 0.92 - 1e-9});
+  large.cut({1, 0.92 - 1e-9});
   EXPECT_NE(large.state.last_cut_ns, 0u);
   large.tick({});
   EXPECT_EQ(large.state.now.keep_best_effort, 0.92 - 1e-9);
@@ -186,9 +225,10 @@ TEST(DegreeRamp, CuttingAgainSoonDoublesTheHold) {
   ramp.tick({});
   double expected = 1;
   for (int i = 0; i < 6; ++i) {
-    ramp.tick({1, 0.5});
+    ramp.cut({1, 0.5});
     EXPECT_EQ(ramp.state.hold_factor, expected) << i;
-    EXPECT_NEAR(ramp.until_whole(&Degree::keep_best_effort), expected + 2, 0.06);
+    const double begin_s = ramp.since_cut_s();
+    EXPECT_NEAR(begin_s + ramp.until_whole(&Degree::keep_best_effort), expected + 2, 0.06);
     expected = std::min(8.0, expected * 2);
   }
   ramp.run({}, 10.1);
@@ -206,7 +246,7 @@ TEST(DegreeRamp, FallingFurtherIsNoReentry) {
 TEST(DegreeRamp, AClockThatGoesBackIsNoTime) {
   Ramp ramp;
   ramp.tick({});
-  ramp.tick({1, 0.5});
+  ramp.cut({1, 0.5});
   ramp.run({}, 1.5);
   const double keep = ramp.state.now.keep_best_effort;
   step(ramp.state, {}, kControl, kConfig, 5);

@@ -41,6 +41,11 @@ struct Server {
   }
 };
 
+/// Share of the loop that so many messages are taken to need, base included.
+double offered(const CostState& state, double messages_per_s) {
+  return state.scale * (state.base_share + messages_per_s * state.unit_us * 1e-6);
+}
+
 double cost_us(const CostState& state) { return state.scale * state.unit_us; }
 
 TEST(ArrivalRate, TheFirstSampleOnlyBegins) {
@@ -66,6 +71,30 @@ TEST(ArrivalRate, FourSigmaIsTheEdgeOfAJump) {
     step(rate, 100 + away, 1010 * kMs, kNoCosts);
     EXPECT_DOUBLE_EQ(rate.per_s, 10'000 + away * 100) << away;
   }
+}
+
+TEST(ArrivalRate, WhatComesInStepIsNoJumpTheSecondTime) {
+  // 100 in a step, and every half second 1000 more: clients that were told to come back together.
+  ArrivalRate rate;
+  uint64_t ever = 0;
+  double highest = 0;
+  for (uint64_t tick = 1; tick < 600; ++tick) {
+    ever += 100 + (tick % 30 == 0 ? 1000 : 0);
+    step(rate, ever, tick * 1'000'000'000 / 60, kNoCosts);
+    if (tick > 180) highest = std::max(highest, rate.per_s);
+  }
+  EXPECT_LT(highest, 2 * 133 * 60) << "133 a step on average, 1100 at a burst";
+  ever += 2000;
+  step(rate, ever, 601ull * 1'000'000'000 / 60, kNoCosts);
+  EXPECT_GT(rate.per_s, 1900 * 60 / 2) << "what is more than that still is";
+}
+
+TEST(ArrivalRate, AfterAPauseACountSaysNothing) {
+  ArrivalRate rate = {500, 1000, 1000 * kMs};
+  step(rate, 1001, 3500 * kMs, kNoCosts);
+  EXPECT_EQ(rate.per_s, 500);
+  step(rate, 1006, 3510 * kMs, kNoCosts);
+  EXPECT_NEAR(rate.per_s, 500, 1e-9);
 }
 
 TEST(ArrivalRate, AFewPacketsAreNoJump) {
@@ -115,7 +144,7 @@ TEST(Demand, OfferedCostIsSplitByTier) {
   config.lane_us.fill(100);
   CostState state = initial_cost(config);
   state.scale = 2;
-  state.base_share = 0.1;
+  state.base_share = 0.05;  // a loop that is twice as slow is so without messages, too
   RoomDemand room;
   room.lane[ES_LANE_event].per_s = 500;      // critical: .1
   room.lane[ES_LANE_command].per_s = 1000;   // standard: .2
@@ -153,10 +182,11 @@ TEST(CostScale, GivenCostsAreKnownAtOnceAndFollowWithTheirGains) {
   server.run(state, config, 4000, 0.3);
   EXPECT_NEAR(state.scale, 1 + 0.6 * (2 - 1), 1e-4) << "one window, upwards";
   server.run(state, config, 4000, 5);
-  EXPECT_NEAR(state.scale, 2, 1e-3);
+  EXPECT_NEAR(state.scale, 2, 0.03) << "slowly, once it is within a window's noise";
+  const double before = state.scale;
   server.message_us = 25;
   server.run(state, config, 4000, 0.25);
-  EXPECT_NEAR(state.scale, 2 + 0.2 * (0.5 - 2), 1e-3) << "one window, downwards";
+  EXPECT_NEAR(state.scale, before + 0.4 * (0.5 - before), 1e-3) << "one window, downwards";
 }
 
 TEST(CostScale, GivenCostsStayInTheirBounds) {
@@ -203,7 +233,7 @@ TEST(CostScale, ALearnedUnitHasNoBounds) {
   EXPECT_NEAR(cost_us(state), 1, 0.1);
   server.message_us = 100;
   server.run(state, config, 4000, 20);
-  EXPECT_NEAR(cost_us(state), 100, 1);
+  EXPECT_NEAR(offered(state, 4000), 0.41, 0.01);
   EXPECT_LE(state.scale, config.scale_max);
 }
 
@@ -221,18 +251,18 @@ TEST(CostScale, WorkForFewPlayersIsNotTakenForCostOfMessages) {
   EXPECT_NEAR(state.base_share + 6000 * cost_us(state) * 1e-6, 0.6, 0.02);
 }
 
-TEST(CostScale, AUnitThatFellToNothingComesBack) {
+TEST(CostScale, ABaseThatIsSaidWrongIsScaledWithTheRest) {
   CostConfig config;
   config.base_share = 0.5;
   CostState state = initial_cost(config);
   Server server = {.base = 0.5, .message_us = 50};
   server.run(state, config, 4000, 2);
-  server.base = 0;  // less than was said: messages seem to cost nothing
+  server.base = 0;  // less than was said
   server.run(state, config, 4000, 300);
-  EXPECT_LT(cost_us(state), 1);
+  EXPECT_NEAR(offered(state, 4000), 0.2, 0.01);
   server.base = 0.5;
-  server.run(state, config, 4000, 10);
-  EXPECT_NEAR(cost_us(state), 50, 1);
+  server.run(state, config, 4000, 20);
+  EXPECT_NEAR(offered(state, 4000), 0.7, 0.02);
 }
 
 TEST(CostScale, ASaturatedLoopDoesNotLowerCosts) {
@@ -249,8 +279,7 @@ TEST(CostScale, ASaturatedLoopDoesNotLowerCosts) {
   other.run(learned, kNoCosts, 4000, 3);
   other.run(learned, kNoCosts, 8000, 3);
   other.run(learned, kNoCosts, 100'000, 5);
-  EXPECT_NEAR(learned.base_share, 0.1, 0.02);
-  EXPECT_NEAR(cost_us(learned), 50, 5);
+  EXPECT_NEAR(offered(learned, 8000), 0.5, 0.05);
 }
 
 TEST(CostScale, FewMessagesSayNothing) {

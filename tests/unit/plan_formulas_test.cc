@@ -38,9 +38,9 @@ TEST(PlanFormulas, ContractLimitFollowsItsFormula) {
   EXPECT_EQ(fourfold.packet_burst, limit.packet_burst);
 }
 
-TEST(PlanFormulas, BurstHoldsTwoJiffiesAndOnePacket) {
+TEST(PlanFormulas, BurstHoldsTwoJiffiesAndFourPackets) {
   const es_limit limit = contract_limit({10, 2000, 0}, 1, 100);
-  EXPECT_EQ(limit.packet_burst, 2u * 65536 + limit.packet_cost);
+  EXPECT_EQ(limit.packet_burst, 2u * 65536 + kBurstPackets * limit.packet_cost);
   const uint64_t packet = (uint64_t{1500} * limit.byte_cost_q12 + 4095) / 4096;
   EXPECT_EQ(limit.byte_burst, 2 * 65536 + packet);
 }
@@ -84,7 +84,7 @@ TEST(PlanFormulas, LevelRateAndBurst) {
 }
 
 TEST(PlanFormulas, ClockIsContinuousWhenTheRateChanges) {
-  es_level level = {1000, 500, 0, 0};
+  es_level level = {1000, 500, 0, 0, 0};
   uint64_t now = 500;
   std::mt19937 random(11);
   for (int i = 0; i < 10000; ++i) {
@@ -99,7 +99,7 @@ TEST(PlanFormulas, ClockIsContinuousWhenTheRateChanges) {
 
 TEST(PlanFormulas, ClockDoesNotLoseFractionsWhenNothingChanges) {
   // A third of a token x 256 per jiffy: carried every jiffy it would never advance.
-  es_level level = {0, 100, 65536 / 3, 300};
+  es_level level = {0, 100, 65536 / 3, 300, 0};
   for (uint64_t now = 100; now <= 3100; ++now) level = carry_level(level, 65536 / 3, 300, now);
   EXPECT_EQ(level_now(level, 3100), uint64_t{3000} * (65536 / 3) / 65536);
 }
@@ -107,7 +107,7 @@ TEST(PlanFormulas, ClockDoesNotLoseFractionsWhenNothingChanges) {
 TEST(PlanFormulas, ClockErrorStaysSmallWhenTheRateFlipsEveryTick) {
   // Two rates at 60 Hz on HZ 250: four or five jiffies per plan, for ten minutes.
   const uint64_t rates[] = {level_of({30, 0.25}, 250).rate_q16, level_of({90, 0.25}, 250).rate_q16};
-  es_level level = {0, 0, rates[0], 1};
+  es_level level = {0, 0, rates[0], 1, 0};
   uint64_t now = 0;
   double exact = 0;
   for (int tick = 0; tick < 36000; ++tick) {
@@ -121,17 +121,17 @@ TEST(PlanFormulas, ClockErrorStaysSmallWhenTheRateFlipsEveryTick) {
 
 TEST(PlanFormulas, ClockSurvivesALongRunAndAClockThatWentBack) {
   const uint64_t rate = level_of({1e5, 0.25}, 100).rate_q16;
-  es_level level = {0, 0, rate, 1};
+  es_level level = {0, 0, rate, 1, 0};
   // Half a year at HZ 100, published once an hour.
   const uint64_t hour = 3600 * 100;
   for (uint64_t i = 1; i <= 24 * 180; ++i) level = carry_level(level, rate, 1, i * hour);
   const double exact = 24.0 * 180 * static_cast<double>(hour) * static_cast<double>(rate) / 65536;
   EXPECT_NEAR(static_cast<double>(level_now(level, 24 * 180 * hour)) / exact, 1, 1e-6);
 
-  const es_level back = carry_level({500, 1000, 65536, 1}, 65536, 1, 900);
+  const es_level back = carry_level({500, 1000, 65536, 1, 0}, 65536, 1, 900);
   EXPECT_EQ(back.v0, 500u);
   EXPECT_EQ(back.t0_jiffies, 900u);
-  const es_level saturated = {5, 0, ~0ull, 1};
+  const es_level saturated = {5, 0, ~0ull, 1, 0};
   EXPECT_EQ(level_now(saturated, 100), (~0ull >> 16) + 5);
 }
 

@@ -45,7 +45,14 @@ class ShardControllerTest : public testing::Test {
     return now_ms_ - begin;
   }
 
-  ShardController controller_{ControlConfig{}, default_ladder_table()};
+  /// Every climb counts at once, so that one sample is enough for a test.
+  static ControlConfig certain() {
+    ControlConfig config;
+    config.confirm_s = 0;
+    return config;
+  }
+
+  ShardController controller_{certain(), default_ladder_table()};
   ShardState state_;
   ShardSignals signals_;
   uint64_t now_ms_ = 1000;
@@ -67,6 +74,35 @@ TEST_F(ShardControllerTest, ClimbsAtOnceAndRecordsWhy) {
   EXPECT_EQ(state_.effects.lane[kSnapshot].keep[ES_OUT], 0.25);
   EXPECT_TRUE(state_.effects.lane[kVoice].paused);
   EXPECT_EQ(state_.changes, 1u);
+}
+
+TEST_F(ShardControllerTest, AClimbWhoseCauseIsGoneAtOnceIsUndone) {
+  controller_ = ShardController(ControlConfig{}, default_ladder_table());
+  run(0.5, 1000);
+  for (int i = 0; i < 5; ++i) {
+    tick(1.3);
+    tick(1.6);
+    ASSERT_EQ(state_.rung, 4);
+    const auto change = tick(0.5);
+    ASSERT_TRUE(change.has_value());
+    EXPECT_EQ(change->cause, Cause::released);
+    EXPECT_EQ(state_.rung, 0);
+    EXPECT_FALSE(state_.effects.lane[kVoice].paused);
+    EXPECT_EQ(state_.hold_factor, 1) << "it was no fall";
+    run(0.5, 2000);
+  }
+  run(1.6, 200);
+  run(0.5, 500);
+  EXPECT_EQ(state_.rung, 4) << "not later than confirm_s";
+}
+
+TEST_F(ShardControllerTest, AClimbIsUndoneOnlyBelowTheExitLevel) {
+  controller_ = ShardController(ControlConfig{}, default_ladder_table());
+  tick(0.9);
+  run(0.9, 1000);
+  tick(1.3);
+  run(0.86, 100);
+  EXPECT_EQ(state_.rung, 3) << "rung 2 would not be left at .86";
 }
 
 TEST_F(ShardControllerTest, StaysBetweenExitAndEnterLevel) {
@@ -249,13 +285,13 @@ TEST_F(ShardControllerTest, FullOfRoomsRefusesJoinsAndShedsNothing) {
 TEST_F(ShardControllerTest, PressureAndMarks) {
   ShardSignals signals;
   signals.frame_budget_ms = kBudgetMs;
-  EXPECT_EQ(pressure(signals), 0);
+  EXPECT_EQ(pressure(signals).value, 0);
   signals.running_tick_age_ms = kBudgetMs;
-  EXPECT_DOUBLE_EQ(pressure(signals), 1);
+  EXPECT_DOUBLE_EQ(pressure(signals).value, 1);
   signals.ring_occupancy = 0.75;
-  EXPECT_DOUBLE_EQ(pressure(signals), 1);
+  EXPECT_DOUBLE_EQ(pressure(signals).value, 1);
   signals.offered_cost_ratio = 5;
-  EXPECT_DOUBLE_EQ(pressure(signals), 2);
+  EXPECT_DOUBLE_EQ(pressure(signals).value, 2);
   // Rung 2 admits all marks; pressure .85 is half way from .7 to 1.
   tick(1.0);
   EXPECT_DOUBLE_EQ(state_.effects.ce_share, 1);

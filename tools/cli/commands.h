@@ -29,6 +29,7 @@ void add_reload(CLI::App& app, Context& context);
 void add_check(CLI::App& app, Context& context);
 void add_reasons(CLI::App& app, Context& context);
 void add_codes(CLI::App& app, Context& context);
+void add_sim(CLI::App& app, Context& context);
 
 }  // namespace edgeshed::cli
 

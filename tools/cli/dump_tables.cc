@@ -101,7 +101,10 @@ void dump_endpoints(const HostView& view, bool as_json) {
         {"unlimited",
          {{"in", lanes_json(row.pass_mask[ES_IN])}, {"out", lanes_json(row.pass_mask[ES_OUT])}}},
         {"handshakes_per_cpu", row.handshakes_per_cpu},
-        {"retry_after_ms", row.retry_after_ms}};
+        {"retry_standard_ms", 10 * row.retry_standard_10ms},
+        {"retry_standard_spread_ms", 10 * row.retry_standard_spread_10ms},
+        {"retry_join_ms", row.retry_join_ms},
+        {"retry_join_spread_ms", 10 * row.retry_join_spread_10ms}};
     table.add({view.endpoint_name(number), address_of(row), std::to_string(view.port_of(number)),
                core::protocol_name(row.protocol), mode_of(row), lanes_text(row.drop_mask[ES_IN]),
                lanes_text(row.drop_mask[ES_OUT])});

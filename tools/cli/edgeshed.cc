@@ -40,6 +40,7 @@ int run(int argc, char** argv) {
   add_reload(app, context);      // the configuration anew
   add_reasons(app, context);     // the list of reasons
   add_codes(app, context);       // and of codes
+  add_sim(app, context);         // games under load, in one process
 
   try {
     app.parse(argc, argv);

@@ -28,6 +28,7 @@ void read_room_state(Build& build);
 void read_placement(Build& build);
 void read_cost(Build& build);
 void read_degree(Build& build);
+void read_fair_share(Build& build);
 void read_shards(Build& build);
 void read_rooms(Build& build);
 void read_classes(Build& build);

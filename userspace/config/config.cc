@@ -25,10 +25,10 @@ toml::table parse_text(std::string_view text, const std::string& path) {
 
 core::Model parse(std::string_view text, const std::string& path, uint32_t hz) {
   const toml::table table = parse_text(text, path);
-  const Section root(
-      path, table, "file",
-      {"host", "session", "interface", "control", "slow_consumer", "room_state", "placement",
-       "cost", "degree", "ladder", "shard", "room", "class", "endpoint", "connection"});
+  const Section root(path, table, "file",
+                     {"host", "session", "interface", "control", "slow_consumer", "room_state",
+                      "placement", "cost", "degree", "fair_share", "ladder", "shard", "room",
+                      "class", "endpoint", "connection"});
   core::Model model;
   Build build = {root, hz, model};
 
@@ -43,6 +43,7 @@ core::Model parse(std::string_view text, const std::string& path, uint32_t hz) {
   read_placement(build);
   read_cost(build);
   read_degree(build);
+  read_fair_share(build);
 
   // Then names, each after those that it refers to.
   read_shards(build);

@@ -80,8 +80,9 @@ void read_cost(Build& build) {
   const Section section(
       build.root.path(), *table, "[cost]",
       {"control_us", "join_us", "command_us", "event_us", "snapshot_us", "stream_us", "voice_us",
-       "cosmetic_us", "base_share", "rate_tau_s", "rate_jump_sigma", "scale_gain_up",
-       "scale_gain_down", "scale_min", "scale_max", "window_s"});
+       "cosmetic_us", "base_share", "rate_tau_s", "rate_jump_sigma", "rate_slow_max",
+       "scale_gain_up", "scale_gain_down", "scale_min", "scale_max", "window_s", "tick_tolerance",
+       "tick_factor_max"});
   core::CostConfig& config = build.model.law.cost;
   const auto read = [&](const std::string& key, double& value, double low, double high) {
     value = section.number(key, value, low, high);
@@ -92,19 +93,23 @@ void read_cost(Build& build) {
   read("base_share", config.base_share, 0, 0.8);
   read("rate_tau_s", config.rate_tau_s, 0.01, 10);
   read("rate_jump_sigma", config.rate_jump_sigma, 1, 100);
+  read("rate_slow_max", config.rate_slow_max, 1, 100);
   read("scale_gain_up", config.scale_gain_up, 0.01, 1);
   read("scale_gain_down", config.scale_gain_down, 0.01, 1);
   read("scale_min", config.scale_min, 0.001, 1);
   read("scale_max", config.scale_max, 1, 1000);
   read("window_s", config.window_s, 0.05, 10);
+  read("tick_tolerance", build.model.law.tick_watch.tolerance, 1, 10);
+  read("tick_factor_max", build.model.law.tick_watch.factor_max, 1, 100);
   fail_on(section, core::check_cost_config(config));
 }
 
 void read_degree(Build& build) {
   const toml::table* table = build.root.child("degree");
   if (table == nullptr) return;
-  const Section section(build.root.path(), *table, "[degree]",
-                        {"budget_share", "backlog_span_ms", "missing_signal_share", "large_cut"});
+  const Section section(
+      build.root.path(), *table, "[degree]",
+      {"budget_share", "backlog_span_ms", "missing_signal_share", "feedback_per_s", "large_cut"});
   core::DegreeConfig& config = build.model.law.degree;
   const auto read = [&](const char* key, double& value, double low, double high) {
     value = section.number(key, value, low, high);
@@ -112,7 +117,23 @@ void read_degree(Build& build) {
   read("budget_share", config.budget_share, 0.1, 1);
   read("backlog_span_ms", config.backlog_span_ms, 1, 10000);
   read("missing_signal_share", config.missing_signal_share, 0, 0.5);
+  read("feedback_per_s", config.feedback_per_s, 0.01, 100);
   read("large_cut", config.large_cut, 0.01, 1);
+}
+
+void read_fair_share(Build& build) {
+  const toml::table* table = build.root.child("fair_share");
+  if (table == nullptr) return;
+  const Section section(build.root.path(), *table, "[fair_share]",
+                        {"follow_s", "thinning_slack", "gap_share_max", "gap_ms_max"});
+  core::FairShareConfig& config = build.model.law.fair_share;
+  const auto read = [&](const char* key, double& value, double low, double high) {
+    value = section.number(key, value, low, high);
+  };
+  read("follow_s", config.follow_s, 0.02, 10);
+  read("thinning_slack", config.thinning_slack, 1, 10);
+  read("gap_share_max", config.gap_share_max, 0.01, 0.5);
+  read("gap_ms_max", config.gap_ms_max, 50, 60000);
 }
 
 }  // namespace edgeshed::config

@@ -174,7 +174,7 @@ void read_control(Build& build) {
   const toml::table* table = build.root.child("control");
   if (table == nullptr) return;
   const Section section(build.root.path(), *table, "[control]",
-                        {"exit_ratio", "hold_s", "next_hold_s", "reentry_window_s",
+                        {"exit_ratio", "hold_s", "next_hold_s", "confirm_s", "reentry_window_s",
                          "hold_factor_max", "best_effort_ramp_per_s", "standard_ramp_per_s",
                          "report_timeout_s", "ce_pressure_low", "ce_pressure_high"});
   core::ControlConfig& control = build.model.law.control;
@@ -188,6 +188,7 @@ void read_control(Build& build) {
   read("exit_ratio", control.exit_ratio);
   read("hold_s", control.hold_s);
   read("next_hold_s", control.next_hold_s);
+  read("confirm_s", control.confirm_s);
   read("reentry_window_s", control.reentry_window_s);
   read("hold_factor_max", control.hold_factor_max);
   read("best_effort_ramp_per_s", control.best_effort_ramp_per_s);

@@ -17,6 +17,7 @@ std::string check_control_config(const ControlConfig& config) {
       {"exit_ratio", config.exit_ratio, 0.1, 1, "0.1 to 1"},
       {"hold_s", config.hold_s, 0.05, 60, "0.05 to 60"},
       {"next_hold_s", config.next_hold_s, 0.05, 60, "0.05 to 60"},
+      {"confirm_s", config.confirm_s, 0, 10, "0 to 10"},
       {"reentry_window_s", config.reentry_window_s, 0, 600, "0 to 600"},
       {"hold_factor_max", config.hold_factor_max, 1, 64, "1 to 64"},
       {"best_effort_ramp_per_s", config.best_effort_ramp_per_s, 0.01, 10, "0.01 to 10"},

@@ -20,6 +20,11 @@ struct ControlConfig {
   /// over the target of 8 s; so it needs about 6.
   double next_hold_s = 0.25;
 
+  /// What was shed is given back at once, without a hold, if the signal that asked for it is gone
+  /// within this long: a burst that filled one sample, or one tick that the machine held up (67 ms,
+  /// and one more to work off what came meanwhile).
+  double confirm_s = 0.15;
+
   /// Climbing again this soon after a fall means that the fall was premature...
   double reentry_window_s = 10.0;
 

@@ -37,6 +37,17 @@ double share_of_thinned(const LadderEffects& floor, double keep, const LaneCosts
   return std::clamp((keep * all - whole) / thinned, 0.0, 1.0);
 }
 
+/// What the rung allows, but for a degree that cuts into standard: then best-effort is spent, and
+/// no rung keeps more of it than the degree does.
+LadderEffects bound_of(const LadderEffects& floor, const Degree& degree) {
+  LadderEffects bound = floor;
+  if (degree.keep_standard >= 1) return bound;
+  for (LaneEffect& lane : bound.lane) {
+    for (double& keep : lane.keep) keep = std::min(keep, degree.keep_best_effort);
+  }
+  return bound;
+}
+
 }  // namespace
 
 LaneCosts lane_costs(const RoomDemand& rates, const CostState& state, const CostConfig& config) {
@@ -58,8 +69,8 @@ double overrun(const ShardSignals& signals) {
 
 LadderEffects with_degree(const LadderEffects& floor, const Degree& degree, double overrun,
                           const LaneCosts& costs, uint16_t lane_tiers) {
-  LadderEffects effects = floor;
-  const double share = share_of_thinned(floor, degree.keep_best_effort, costs, lane_tiers);
+  LadderEffects effects = bound_of(floor, degree);
+  const double share = share_of_thinned(effects, degree.keep_best_effort, costs, lane_tiers);
   for (LaneEffect& lane : effects.lane) {
     if (lane.paused) continue;
     for (double& keep : lane.keep) keep += std::max(0.0, share - keep) * (1 - overrun / 2);

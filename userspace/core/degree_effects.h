@@ -32,6 +32,7 @@ double overrun(const ShardSignals& signals);
 /// long
 ///   tick for a second, and a table that goes down to nothing makes the next ones uneven.
 /// - Minimum intervals act at an `overrun` of 1 only: beside a keep they would shed a second time.
+/// - While standard is cut best-effort is spent: then the table bounds nothing of it.
 /// - Pauses, thresholds, marks and joins are the rung's alone.
 LadderEffects with_degree(const LadderEffects& floor, const Degree& degree, double overrun,
                           const LaneCosts& costs, uint16_t lane_tiers);

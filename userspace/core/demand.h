@@ -26,13 +26,18 @@ struct CostConfig {
   double rate_tau_s = 0.15;
 
   /// ...and jump when a step's count is this many sigma of a Poisson count away: chance alone does
-  /// so once in 16,000 steps.
+  /// so once in 16,000 steps. But only if it is further away than the lane's counts have been of
+  /// late: clients that ask again in step make a burst twice a second, and no new load.
   double rate_jump_sigma = 4;
+
+  /// Clients that send in step, or in frames, vary more than chance does. Their rates follow more
+  /// slowly, by the factor that their sigma is above a Poisson count's, up to this.
+  double rate_slow_max = 8;
 
   /// Costs that rise are believed quickly, since shedding too late is worse than too much...
   double scale_gain_up = 0.6;
   /// ...and costs that fall slowly.
-  double scale_gain_down = 0.2;
+  double scale_gain_down = 0.4;
 
   /// Bounds of the scale of given costs. Beyond them the costs, not the load, are wrong.
   double scale_min = 0.1;
@@ -55,7 +60,10 @@ using LaneCounts = std::array<uint64_t, ES_LANES>;
 struct ArrivalRate {
   double per_s = 0;
   uint64_t ever = 0;
-  uint64_t at_ns = 0;  ///< 0: never stepped
+  uint64_t at_ns = 0;       ///< 0: never stepped
+  double variance = 0;      ///< of the counts of a step, over about a second
+  double before_jump = -1;  ///< rate before the last step, if that was a jump; else below 0
+  double farthest = 0;      ///< count that was farthest away, of the last seconds
 };
 
 /// One sample. The first, and one of a counter that went back, only begin; without time nothing

@@ -8,6 +8,7 @@ namespace edgeshed::core {
 namespace {
 
 constexpr double kNsPerS = 1e9;
+constexpr double kPauseS = 1;
 
 /// What passed since the last step, and under which level, into the two memories.
 void remember(FairLevel& level, uint64_t passed_ever, double elapsed_s, double follow_s) {
@@ -18,6 +19,14 @@ void remember(FairLevel& level, uint64_t passed_ever, double elapsed_s, double f
   level.passed = level.passed * kept + static_cast<double>(passed);
 }
 
+/// Nobody can take part with more than all weights, and at least one connection does.
+double taking_part(const FairLevel& level, const FairShareInput& input) {
+  const double least = std::min(1.0, input.weights);
+  if (level.granted > 0) return std::clamp(level.passed / level.granted, least, input.weights);
+  if (level.taking_part_per_msg <= 0) return input.weights;
+  return std::clamp(level.taking_part_per_msg * input.offered_per_s, least, input.weights);
+}
+
 }  // namespace
 
 void step(FairLevel& level, const FairShareInput& input, const FairShareConfig& config,
@@ -25,7 +34,8 @@ void step(FairLevel& level, const FairShareInput& input, const FairShareConfig& 
   const bool begun = level.at_ns != 0 && level.per_s > 0;
   if (begun && now_ns > level.at_ns) {
     const double elapsed_s = static_cast<double>(now_ns - level.at_ns) / kNsPerS;
-    remember(level, input.passed_ever, elapsed_s, config.follow_s);
+    // After a pause of the host or of the daemon nothing is known about the time between.
+    if (elapsed_s < kPauseS) remember(level, input.passed_ever, elapsed_s, config.follow_s);
   }
   level.passed_ever = input.passed_ever;
   level.at_ns = std::max({level.at_ns, now_ns, uint64_t{1}});
@@ -33,14 +43,19 @@ void step(FairLevel& level, const FairShareInput& input, const FairShareConfig& 
     level.per_s = level.granted = level.passed = 0;
     return;
   }
-  // Nobody can take part with more than all weights, and at least one connection does.
-  double taking_part = input.weights;
-  if (level.granted > 0) {
-    taking_part =
-        std::clamp(level.passed / level.granted, std::min(1.0, input.weights), input.weights);
+  const bool begins = level.per_s <= 0;
+  if (begins) level.begun_ns = level.at_ns;
+  const double part = taking_part(level, input);
+  level.per_s = std::max(input.keep * input.offered_per_s / part, input.least_per_s);
+  level.per_s = std::clamp(level.per_s, kLevelPerSMin, kLevelPerSMax);
+  if (begins) {
+    // Until some time has passed under it this stands: the first packets come late.
+    level.granted = level.per_s * config.follow_s;
+    level.passed = level.granted * part;
+    return;
   }
-  const double wanted_per_s = input.keep * input.offered_per_s / taking_part;
-  level.per_s = std::clamp(std::max(wanted_per_s, input.least_per_s), kLevelPerSMin, kLevelPerSMax);
+  const double on_s = static_cast<double>(level.at_ns - level.begun_ns) / kNsPerS;
+  if (on_s >= 2 * config.follow_s) level.taking_part_per_msg = part / input.offered_per_s;
 }
 
 std::string check_fair_share_config(const FairShareConfig& config) {

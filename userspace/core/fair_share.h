@@ -11,7 +11,7 @@ namespace edgeshed::core {
 struct FairShareConfig {
   /// Follows over this long who takes part: some messages of each, at the lowest levels that are
   /// useful, and short beside the second over which a tick p99 remembers.
-  double follow_s = 0.15;
+  double follow_s = 0.2;
 
   /// Best-effort is thinned to this factor of what is kept, evenly, and the level takes the rest:
   /// from those who ask for most. At 1 the level would have nothing to take, and a flooder at twice
@@ -41,7 +41,9 @@ struct FairLevel {
   double granted = 0;  ///< integral of per_s, and of what passed under it, over about follow_s
   double passed = 0;
   uint64_t passed_ever = 0;
-  uint64_t at_ns = 0;  ///< 0: never stepped
+  uint64_t at_ns = 0;              ///< 0: never stepped
+  uint64_t begun_ns = 0;           ///< of the level that is on
+  double taking_part_per_msg = 0;  ///< as last known, per message/s that is offered; 0: never
 };
 
 struct FairShareInput {
@@ -54,8 +56,10 @@ struct FairShareInput {
 
 /// One tick. With n = passed / granted, the weights that would have passed as much if all took
 /// their whole share, the level becomes keep * offered / n. What passes is concave in the level, so
-/// this comes to the max-min level from either side without crossing it. n begins as `weights`.
-/// No level: without offer, without connections, or when all is kept.
+/// this comes to the max-min level from either side without crossing it. n begins as what it was
+/// the last time, in proportion to what is offered (of 603 players who were connected to the demo
+/// 63 played: levels that hover at the budget began at a tenth of what they should be); the first
+/// time as `weights`. No level: without offer, without connections, or when all is kept.
 void step(FairLevel& level, const FairShareInput& input, const FairShareConfig& config,
           uint64_t now_ns);
 

@@ -7,6 +7,7 @@
 #include "userspace/core/demand.h"
 #include "userspace/core/fair_share.h"
 #include "userspace/core/ladder_effects.h"
+#include "userspace/core/tick_watch.h"
 
 namespace edgeshed::core {
 
@@ -15,6 +16,7 @@ struct LawConfig {
   LadderTable ladder = default_ladder_table();  ///< what each rung may shed: [[rung]]
   CostConfig cost;                              ///< what messages cost: [cost]
   DegreeConfig degree;                          ///< how much is kept: [degree]
+  TickWatchConfig tick_watch;                   ///< what a long tick says of costs: [cost]
   FairShareConfig fair_share;                   ///< by whom: [fair_share]
 };
 

@@ -21,9 +21,10 @@ __u32 cost_of(double cost) {
   return static_cast<__u32>(std::clamp(std::round(cost), 1.0, kCostMax));
 }
 
-__u32 burst_of(double burst_s, double packet_cost, uint32_t hz) {
+/// `least_cost`: what the burst must hold besides two jiffies.
+__u32 burst_of(double burst_s, double least_cost, uint32_t hz) {
   const double asked = kDebtTick * burst_s * hz;
-  const double least = 2 * kDebtTick + packet_cost;
+  const double least = 2 * kDebtTick + least_cost;
   return static_cast<__u32>(std::min(std::ceil(std::max(asked, least)), kBurstMax));
 }
 
@@ -50,7 +51,8 @@ struct es_limit contract_limit(const ContractRate& rate, double factor, uint32_t
   struct es_limit limit = {};
   if (rate.packets_per_s > 0) {
     limit.packet_cost = cost_of(kDebtTick * hz / (rate.packets_per_s * factor));
-    limit.packet_burst = burst_of(rate.burst_s, limit.packet_cost, hz);
+    const double least_cost = double{kBurstPackets} * limit.packet_cost;
+    limit.packet_burst = burst_of(rate.burst_s, least_cost, hz);
   }
   if (rate.bytes_per_s > 0) {
     limit.byte_cost_q12 = cost_of(4096 * kDebtTick * hz / (rate.bytes_per_s * factor));
@@ -69,15 +71,16 @@ uint64_t level_now(const struct es_level& level, uint64_t now_jiffies) {
   return value;
 }
 
-struct es_level carry_level(const struct es_level& previous, uint64_t rate_q16, uint64_t burst,
+struct es_level carry_level(const struct es_level& previous, uint64_t rate_q16, uint32_t burst,
                             uint64_t now_jiffies) {
   const bool same_rate = previous.rate_q16 == rate_q16 && now_jiffies >= previous.t0_jiffies;
   if (same_rate && run_q16(previous, now_jiffies) < kReanchor) {
     struct es_level level = previous;
     level.burst = burst;
+    level.begun = 0;
     return level;
   }
-  return {level_now(previous, now_jiffies), now_jiffies, rate_q16, burst};
+  return {level_now(previous, now_jiffies), now_jiffies, rate_q16, burst, 0};
 }
 
 struct es_level level_of(const LevelRate& rate, uint32_t hz) {
@@ -86,8 +89,8 @@ struct es_level level_of(const LevelRate& rate, uint32_t hz) {
   level.rate_q16 =
       static_cast<__u64>(std::max(1.0, std::round(rate.tokens_per_s * kLevelUnit / hz)));
   const double least = 2 * 256 * rate.tokens_per_s / hz + kPacketCost;
-  level.burst =
-      static_cast<__u64>(std::ceil(std::max(256 * rate.tokens_per_s * rate.burst_s, least)));
+  const double burst = std::ceil(std::max(256 * rate.tokens_per_s * rate.burst_s, least));
+  level.burst = static_cast<__u32>(std::min(burst, kCostMax));
   return level;
 }
 

@@ -94,8 +94,8 @@ RoomSummary summarise_rooms(const Endpoint& endpoint, const PlanRows& rows, uint
   return summary;
 }
 
-void fill_rules(const LadderEffects& effects, const Room& room, uint32_t direction,
-                const PlanTiming& timing, struct es_room_rules& rules) {
+void fill_rules(const LadderEffects& effects, uint32_t direction, const PlanTiming& timing,
+                struct es_room_rules& rules) {
   rules.ce_q8 = static_cast<__u8>(std::lround(effects.ce_share * 255));
   rules.max_gap_jiffies = jiffies_from_ms(effects.max_gap_ms, timing.hz);
   std::fill(std::begin(rules.keep_q16), std::end(rules.keep_q16), ES_KEEP_ALL);
@@ -113,7 +113,6 @@ void fill_rules(const LadderEffects& effects, const Room& room, uint32_t directi
   for (uint32_t tier = 0; tier < kSheddableTiers; ++tier) {
     rules.threshold[tier] =
         static_cast<__u8>(std::clamp(std::ceil(effects.threshold[tier]), 0.0, 255.0));
-    rules.level[tier] = level_of(room.level[direction][tier], timing.hz);
   }
 }
 
@@ -126,15 +125,38 @@ void leave_thinning_to_server(struct es_room_rules& rules) {
   }
 }
 
-/// The stricter of a configured level and the one that the degree of the shard asks for.
-LevelRate stricter(const LevelRate& configured, double tokens_per_s) {
-  LevelRate rate = configured;
-  if (tokens_per_s > 0 && (rate.tokens_per_s == 0 || tokens_per_s < rate.tokens_per_s)) {
-    rate.tokens_per_s = tokens_per_s;
-    // Two packets: room for a connection's own phase (level_charge in bpf/quota.h).
-    rate.burst_s = std::max(rate.burst_s, 2 / tokens_per_s);
+/// Where a level that the degree asks for began, as es_level.begun has it; 0: long ago.
+__u32 begun_of(const struct es_level& before, const struct es_level& level) {
+  // Young for long beside the packet that matters, and short beside the 32 bits.
+  constexpr uint32_t kYoung = 256 * 256;
+  const auto clock = static_cast<__u32>(level.v0);
+  if (before.rate_q16 == 0) return clock;
+  return before.begun != 0 && clock - before.begun < kYoung ? before.begun : 0;
+}
+
+/// The level that the degree asks for. Its burst stays while it is of the right size: debts are
+/// clamped to the burst, so that one that follows a rate up and down gives tokens away (the
+/// simulator passed 5.8 times a rate that changed 60 times a second).
+struct es_level degree_level(double tokens_per_s, const struct es_level& before,
+                             const PlanTiming& timing) {
+  const struct es_level wanted = level_of({tokens_per_s, 0}, timing.hz);
+  const bool stays = before.burst >= wanted.burst && before.burst <= 8 * uint64_t{wanted.burst};
+  const uint32_t burst = stays ? before.burst : 2 * wanted.burst;
+  struct es_level level = carry_level(before, wanted.rate_q16, burst, timing.now_jiffies);
+  if (static_cast<__u32>(level.v0) == 0) ++level.v0;  // 0 would mean "not young"
+  level.begun = begun_of(before, level);
+  return level;
+}
+
+/// The stricter of a room's own level and the degree's, its clock carried.
+struct es_level level_in_force(const LevelRate& configured, double tokens_per_s,
+                               const struct es_level& before, const PlanTiming& timing) {
+  const bool own = configured.tokens_per_s > 0;
+  if (tokens_per_s > 0 && (!own || tokens_per_s < configured.tokens_per_s)) {
+    return degree_level(tokens_per_s, before, timing);
   }
-  return rate;
+  const struct es_level wanted = level_of(configured, timing.hz);
+  return carry_level(before, wanted.rate_q16, wanted.burst, timing.now_jiffies);
 }
 
 /// What the tick decided about one room beside its shard's rung.
@@ -165,19 +187,12 @@ void fill_room(const Room& room, const ShardState& shard, const PlanTiming& timi
   std::fill(std::begin(next.packet_cost), std::end(next.packet_cost), kPacketCost);
   for (uint32_t direction = 0; direction < ES_DIRECTIONS; ++direction) {
     struct es_room_rules& rules = next.rules[direction];
-    fill_rules(shard.effects, room, direction, timing, rules);
-    for (uint32_t tier = 0; tier < kSheddableTiers && direction == ES_IN; ++tier) {
-      const LevelRate& configured = room.level[direction][tier];
-      const LevelRate rate = stricter(configured, extras.levels[tier]);
-      rules.level[tier] = level_of(rate, timing.hz);
-      const bool by_degree = rate.tokens_per_s != configured.tokens_per_s;
-      if (by_degree) rules.level[tier].burst |= ES_LEVEL_PHASED;
-    }
+    fill_rules(shard.effects, direction, timing, rules);
     for (uint32_t tier = 0; tier < kSheddableTiers; ++tier) {
-      struct es_level before = {0, timing.now_jiffies, 0, 0};
+      struct es_level before = {0, timing.now_jiffies, 0, 0, 0};
       if (previous != nullptr) before = previous->rules[direction].level[tier];
-      const struct es_level wanted = rules.level[tier];
-      rules.level[tier] = carry_level(before, wanted.rate_q16, wanted.burst, timing.now_jiffies);
+      const double tokens_per_s = direction == ES_IN ? extras.levels[tier] : 0;
+      rules.level[tier] = level_in_force(room.level[direction][tier], tokens_per_s, before, timing);
     }
   }
   if (extras.server_thins) leave_thinning_to_server(next.rules[ES_OUT]);
@@ -256,14 +271,26 @@ uint8_t endpoint_flags(const Model& model, const Endpoint& endpoint, Mode host_m
   return static_cast<uint8_t>(flags);
 }
 
-uint32_t retry_after_ms(const Model& model, const Endpoint& endpoint,
-                        std::span<const ShardState> shards) {
-  uint32_t longest_ms = kRetryAfterLeastMs;
+__u16 tens_of_ms(double seconds) {
+  return static_cast<__u16>(std::clamp(std::ceil(seconds * 100), 0.0, 65535.0));
+}
+
+/// Of the rooms of an endpoint the one that asks for most patience.
+void fill_retries(const Model& model, const Endpoint& endpoint, std::span<const ShardState> shards,
+                  std::span<const RetryAfter> retries, struct es_plan_endpoint& row) {
+  uint32_t join_ms = kRetryAfterLeastMs;
+  RetryAfter standard;
   for (const uint16_t room : endpoint.rooms) {
-    const ShardState& shard = shards[model.rooms[room].shard];
-    longest_ms = std::max(longest_ms, code_info(shard.code()).retry_after_ms);
+    const uint32_t shard = model.rooms[room].shard;
+    join_ms = std::max(join_ms, code_info(shards[shard].code()).retry_after_ms);
+    if (shard >= retries.size()) continue;
+    standard.least_s = std::max(standard.least_s, retries[shard].least_s);
+    standard.spread_s = std::max(standard.spread_s, retries[shard].spread_s);
   }
-  return longest_ms;
+  row.retry_join_ms = join_ms;
+  row.retry_join_spread_10ms = tens_of_ms(join_ms / 1000.0);  // over as long again
+  row.retry_standard_10ms = tens_of_ms(standard.least_s);
+  row.retry_standard_spread_10ms = tens_of_ms(standard.spread_s);
 }
 
 void fill_endpoint(const Model& model, const Endpoint& endpoint, std::span<const ShardState> shards,
@@ -288,7 +315,7 @@ void fill_endpoint(const Model& model, const Endpoint& endpoint, std::span<const
   row.stranger_tier_cap = endpoint.stranger_tier_cap;
   row.stranger_priority = endpoint.stranger_priority;
   row.handshakes_per_cpu = static_cast<__u32>(allowance(endpoint.handshakes_per_s, timing));
-  row.retry_after_ms = retry_after_ms(model, endpoint, shards);
+  fill_retries(model, endpoint, shards, extras.retries, row);
   row.classifier = endpoint.classifier;
   for (uint32_t direction = 0; direction < ES_DIRECTIONS; ++direction) {
     fill_masks(endpoint, classes, summarise_rooms(endpoint, rows, direction), direction,

@@ -15,10 +15,6 @@ double seconds_between(uint64_t earlier_ns, uint64_t later_ns) {
   return later_ns > earlier_ns ? static_cast<double>(later_ns - earlier_ns) / kNsPerS : 0;
 }
 
-double degree(double signal, double low, double high) {
-  return std::clamp((signal - low) / (high - low), 0.0, 2.0);
-}
-
 /// `current` moved up to `target` by at most `step`; downwards at once.
 double rise(double current, double target, double step) { return std::min(target, current + step); }
 
@@ -30,6 +26,8 @@ ShardSignals without_report(ShardSignals signals) {
   signals.tick_p99_ms = 0;
   signals.running_tick_age_ms = 0;
   signals.ring_occupancy = 0;
+  signals.ack_lag_p95 = 0;
+  signals.rejected_share = 0;
   return signals;
 }
 
@@ -53,13 +51,6 @@ const char* report_state_name(ReportState state) {
   return "?";
 }
 
-double pressure(const ShardSignals& signals) {
-  const double tick_ms = std::max(signals.tick_p99_ms, signals.running_tick_age_ms);
-  return std::max({degree(signals.offered_cost_ratio, 0.85, 1.0),
-                   degree(signals.ring_occupancy, 0.25, 0.75),
-                   degree(tick_ratio(tick_ms, signals.frame_budget_ms), 0.75, 1.0)});
-}
-
 ShardController::ShardController(const ControlConfig& config, const LadderTable& table)
     : config_(config), table_(table), interval_span_ms_{} {
   std::string fault = check_control_config(config);
@@ -81,10 +72,33 @@ ReportState ShardController::judge_report(const ShardSignals& signals, uint64_t 
                                                             : ReportState::missing;
 }
 
+/// True, and back on the rung that the climb began from, if what asked for it is gone already.
+bool ShardController::undo_climb(ShardState& state, const ShardSignals& signals,
+                                 uint64_t now_ns) const {
+  const auto& climb = state.climb;
+  if (climb.at_ns == 0) return false;
+  if (seconds_between(climb.at_ns, now_ns) > config_.confirm_s) {
+    state.climb.at_ns = 0;
+    return false;
+  }
+  const Release exit = release_of(climb.from + 1, config_.exit_ratio);
+  if (state.report == ReportState::holding || !is_released(exit, signals)) return false;
+  state.load_rung = climb.from;
+  state.last_fall_ns = climb.last_fall_ns;
+  state.hold_factor = climb.hold_factor;
+  state.below_since_ns = 0;
+  state.climb.at_ns = 0;
+  return true;
+}
+
 void ShardController::climb_load(ShardState& state, const ShardSignals& signals,
                                  uint64_t now_ns) const {
   const Degradation found = evaluate_load_degradation(signals);
+  if (undo_climb(state, signals, now_ns)) return;
   if (found.rung > state.load_rung) {
+    if (state.climb.at_ns == 0) {
+      state.climb = {now_ns, state.load_rung, state.last_fall_ns, state.hold_factor};
+    }
     if (state.last_fall_ns != 0) {
       const bool again = seconds_between(state.last_fall_ns, now_ns) <= config_.reentry_window_s;
       state.hold_factor = again ? std::min(state.hold_factor * 2, config_.hold_factor_max) : 1;
@@ -176,14 +190,17 @@ Release ShardController::exit_of(const ShardState& state, const ShardSignals& si
 std::optional<RungChange> ShardController::step(ShardState& state, const ShardSignals& signals,
                                                 uint64_t now_ns) const {
   const uint8_t before = state.rung;
+  // As in degree.cc: after a pause ramps go on from where they were.
   const double elapsed_s =
-      state.last_step_ns == 0 ? 0 : seconds_between(state.last_step_ns, now_ns);
+      state.last_step_ns == 0 ? 0 : std::min(0.25, seconds_between(state.last_step_ns, now_ns));
   state.last_step_ns = std::max(state.last_step_ns, now_ns);
 
   // Detect: which signals count, and how hard they press.
   state.report = judge_report(signals, now_ns);
   const ShardSignals used = state.report == ReportState::fresh ? signals : without_report(signals);
-  state.pressure = pressure(used);
+  const Pressure pressed = pressure(used);
+  state.pressure = pressed.value;
+  state.pressed_by = pressed.signal;
 
   // Climb: an operator first, then load and room count.
   if (state.overridden && state.override_until_ns != 0 && now_ns >= state.override_until_ns) {

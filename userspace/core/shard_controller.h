@@ -1,5 +1,6 @@
 // Detect and climb for one shard: `step(state, signals, now)`. Up at once, down one rung at a time
-// after the exit condition has held, and what was shed comes back along a ramp. Time is an
+// after the exit condition has held, and what was shed comes back along a ramp. A climb whose cause
+// is gone within confirm_s is undone. Time is an
 // argument; must not read a clock, allocate in step(), or know the packet path.
 #pragma once
 
@@ -8,6 +9,7 @@
 
 #include "userspace/core/control_config.h"
 #include "userspace/core/ladder_effects.h"
+#include "userspace/core/pressure.h"
 #include "userspace/core/shard_ladder.h"
 #include "userspace/core/signals.h"
 
@@ -41,7 +43,8 @@ struct ShardState {
   uint64_t since_ns = 0;      ///< on this rung since
   RungChange last_change;
   uint64_t changes = 0;  ///< rung changes so far
-  double pressure = 0;   ///< 0 to 2, see pressure()
+  double pressure = 0;   ///< 0 to 2, see pressure.h
+  PressureSignal pressed_by = PressureSignal::offered_cost;
   ReportState report = ReportState::missing;
 
   /// What is in force now, ramp included. Never sheds less than nothing, never more than the
@@ -57,16 +60,19 @@ struct ShardState {
   uint64_t below_since_ns = 0;  ///< exit condition of load_rung true since; 0: it is not
   uint64_t last_fall_ns = 0;    ///< 0: no fall since the last climb
   double hold_factor = 1;
+  /// What a climb that is refuted goes back to; at_ns 0: none is young.
+  struct {
+    uint64_t at_ns = 0;
+    uint8_t from = 0;
+    uint64_t last_fall_ns = 0;
+    double hold_factor = 1;
+  } climb;
   bool rooms_full = false;            ///< latch of the room-count condition
   uint64_t rooms_below_since_ns = 0;  ///< 0: rooms are not below capacity
 
   bool refuse_joins() const { return effects.refuse_joins; }
   Code code() const { return rung_code(rung); }
 };
-
-/// Pressure of a shard: the largest of clamp((s - lo) / (hi - lo), 0, 2) over offered cost
-/// (.85 / 1), ring (.25 / .75), tick p99 and age of the running tick (.75 / 1 of the budget).
-double pressure(const ShardSignals& signals);
 
 class ShardController {
  public:
@@ -88,6 +94,7 @@ class ShardController {
 
  private:
   ReportState judge_report(const ShardSignals& signals, uint64_t now_ns) const;
+  bool undo_climb(ShardState& state, const ShardSignals& signals, uint64_t now_ns) const;
   void climb_load(ShardState& state, const ShardSignals& signals, uint64_t now_ns) const;
   void latch_rooms(ShardState& state, const ShardSignals& signals, uint64_t now_ns) const;
   void ramp(ShardState& state, double elapsed_s) const;

@@ -9,9 +9,13 @@
 namespace edgeshed::core {
 namespace {
 
-/// What a server's tick runs over its budget has to be worked off first.
-double backlog_ms(const ShardSignals& signals) {
-  return std::max(0.0, signals.running_tick_age_ms - signals.frame_budget_ms);
+/// What a server's tick runs over its budget, or waits in its socket, is worked off first.
+/// An age that nobody vouches for any more is none.
+double backlog_ms(const ShardMemory& memory) {
+  const ShardSignals& signals = memory.signals;
+  const bool fresh = memory.state.report == ReportState::fresh;
+  const double age_ms = fresh ? signals.running_tick_age_ms : 0;
+  return std::max({0.0, age_ms - signals.frame_budget_ms, signals.receive_queue_ms});
 }
 
 uint64_t sum_of_tier(const LaneCounts& counts, uint16_t lane_tiers, uint32_t tier) {
@@ -22,7 +26,30 @@ uint64_t sum_of_tier(const LaneCounts& counts, uint16_t lane_tiers, uint32_t tie
   return sum;
 }
 
-/// An operator's rung acts as its table says, and so does any rung while costs are not known.
+/// A paused lane is dropped before any contract is asked, so that a flood on it would count as
+/// demand: its rate does not grow while it is paused.
+void bound_paused(ShardMemory& memory) {
+  for (uint32_t i = 0; i < kThinLanes; ++i) {
+    ArrivalRate& rate = memory.rates.lane[kFirstThinLane + i];
+    double& at_most = memory.paused_at[i];
+    if (!memory.effects.lane[i].paused) at_most = rate.per_s;
+    rate.per_s = std::min(rate.per_s, at_most);
+  }
+}
+
+/// The same, by the tick that is running alone: a p99 remembers one long tick for a second.
+double overrun_running(const ShardMemory& memory) {
+  ShardSignals signals = memory.signals;
+  signals.tick_p99_ms = 0;
+  return memory.state.report == ReportState::fresh ? overrun(signals) : 0;
+}
+
+/// How far the loop itself, not what is known of costs, says that it is overrun.
+double overrun_now(const ShardMemory& memory) {
+  return memory.state.report == ReportState::fresh ? overrun(memory.signals) : 0;
+}
+
+/// An operator's rung acts as its table says, and best-effort does while costs are not known.
 bool by_table(const ShardMemory& memory) { return !memory.demand.known || memory.state.overridden; }
 
 }  // namespace
@@ -64,23 +91,55 @@ std::optional<RungChange> ShardLaw::step(ShardMemory& memory, const ShardSample&
 }
 
 void ShardLaw::judge_demand(ShardMemory& memory, const ShardSample& sample, uint64_t now_ns) const {
-  if (sample.done != nullptr) observe_cost(memory.cost, *sample.done, config_.cost);
+  memory.passed.note(std::max(now_ns, uint64_t{1}), sample.passed);
+  if (sample.done.reported_ns != 0) {
+    ShardWork done = sample.done;
+    done.passed = memory.passed.at(done.reported_ns);
+    observe_cost(memory.cost, done, config_.cost);
+  }
   core::step(memory.rates, sample.arrived, now_ns, config_.cost);
+  bound_paused(memory);
+  watch_tick(memory, sample, now_ns);
   memory.demand = begin_demand(memory.cost);
   add_room(memory.demand, memory.rates, sample.lane_tiers, memory.cost, config_.cost);
+  for (double& share : memory.demand.tier) share *= memory.tick_watch.factor;
   memory.signals.offered_cost_ratio = memory.demand.offered_cost_ratio();
+}
+
+void ShardLaw::watch_tick(ShardMemory& memory, const ShardSample& sample, uint64_t now_ns) const {
+  // Silent since the last step: nobody says how long its tick has been running.
+  if (!memory.cost.known || memory.state.report != ReportState::fresh) {
+    memory.tick_watch = {};
+    return;
+  }
+  double passed_us = 0;
+  for (uint32_t lane = 0; lane < ES_LANES; ++lane) {
+    passed_us += static_cast<double>(sample.passed[lane]) * lane_cost_us(config_.cost, lane);
+  }
+  const double budget_ms = memory.signals.frame_budget_ms;
+  core::step(memory.tick_watch, passed_us * memory.cost.unit_us * memory.cost.scale / 1000,
+             memory.signals.running_tick_age_ms, memory.cost.base_share * budget_ms, budget_ms,
+             config_.tick_watch, now_ns);
 }
 
 void ShardLaw::keep_degree(ShardMemory& memory, const ShardSample& sample, double max_gap_ms,
                            uint64_t now_ns) const {
   DegreeInput input;
   input.demand = memory.demand;
-  input.backlog_ms = backlog_ms(memory.signals);
+  input.backlog_ms = backlog_ms(memory);
   const bool silent = memory.state.report != ReportState::fresh;
   input.signals_missing = sample.has_session && silent ? 1 : 0;
   input.best_effort_reserve =
       gap_reserve(memory.rates, sample.lane_tiers, memory.demand, sample.weights, max_gap_ms);
-  const Degree target = target_degree(input, config_.degree);
+  Degree target = target_degree(input, config_.degree);
+  if (!memory.demand.known) {
+    const uint64_t last_ns = memory.degree.last_step_ns;
+    const uint64_t elapsed_ns = last_ns == 0 || now_ns < last_ns ? 0 : now_ns - last_ns;
+    const Feedback feedback = {overrun_running(memory), overrun_now(memory) > 0,
+                               memory.state.load_rung == kRungMax};
+    target.keep_standard = feedback_standard(memory.degree.now.keep_standard, feedback,
+                                             static_cast<double>(elapsed_ns) / 1e9, config_.degree);
+  }
   core::step(memory.degree, target, config_.control, config_.degree, now_ns);
 }
 
@@ -88,11 +147,9 @@ void ShardLaw::apply_degree(ShardMemory& memory, const ShardSample& sample,
                             double max_gap_ms) const {
   memory.effects = memory.state.effects;
   if (by_table(memory)) return;
-  const bool fresh = memory.state.report == ReportState::fresh;
-  const double part = fresh ? overrun(memory.signals) : 0;
   const LaneCosts costs = lane_costs(memory.rates, memory.cost, config_.cost);
-  memory.effects =
-      with_degree(memory.state.effects, memory.degree.now, part, costs, sample.lane_tiers);
+  memory.effects = with_degree(memory.state.effects, memory.degree.now, overrun_now(memory), costs,
+                               sample.lane_tiers);
   memory.effects.max_gap_ms = max_gap_ms;
 }
 
@@ -104,16 +161,19 @@ void ShardLaw::share(ShardMemory& memory, const ShardSample& sample, uint64_t no
     input.offered_per_s = tier_rate(memory.rates, sample.lane_tiers, tier);
     input.passed_ever = sum_of_tier(sample.passed, sample.lane_tiers, tier);
     input.weights = sample.weights;
-    if (by_table(memory)) {
-      input.keep = 1;
-    } else if (i == kTierStandard) {
-      input.keep = memory.degree.now.keep_standard;
-    } else {
+    if (i == kTierStandard) {
+      input.keep = memory.state.overridden ? 1 : memory.degree.now.keep_standard;
+    } else if (!by_table(memory)) {
       input.keep = kept_best_effort(memory.effects, memory.rates, sample.lane_tiers);
       if (memory.effects.max_gap_ms > 0) input.least_per_s = 1000 / memory.effects.max_gap_ms;
     }
     core::step(memory.level[i], input, config, now_ns);
   }
+  const ControlConfig& control = config_.control;
+  const double standard_per_s = tier_rate(memory.rates, sample.lane_tiers, ES_TIER_standard);
+  const double hold_s = control.hold_s;
+  const double refused = (1 - memory.degree.now.keep_standard) * standard_per_s * hold_s;
+  memory.retry = retry_after(hold_s, refused, control.standard_ramp_per_s * standard_per_s);
   // Thinning stops short of what is kept, so that the level has something to take.
   if (memory.level[kTierBestEffort].per_s > 0) loosen(memory.effects, config.thinning_slack);
 }

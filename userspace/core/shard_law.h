@@ -15,6 +15,8 @@
 
 #include "userspace/core/degree_effects.h"
 #include "userspace/core/law_config.h"
+#include "userspace/core/passed_history.h"
+#include "userspace/core/retry_after.h"
 #include "userspace/core/shard_controller.h"
 
 namespace edgeshed::core {
@@ -29,8 +31,9 @@ struct ShardSample {
   LaneCounts arrived = {};
   LaneCounts passed = {};
 
-  /// A report that came since the last tick: what the shard did up to then. Null: none came.
-  const ShardWork* done = nullptr;
+  /// A report that came since the last tick: when it was written, and the time ever worked up to
+  /// then; `passed` is the law's to find. reported_ns 0: none came.
+  ShardWork done;
 
   double weights = 0;       ///< sum over its connections
   uint16_t lane_tiers = 0;  ///< what a lane means to it, as es_lane_tier() reads it
@@ -42,13 +45,17 @@ struct ShardSample {
 struct ShardMemory {
   ShardSignals signals;  ///< of the last step, offered_cost_ratio included
   RoomDemand rates;
+  std::array<double, kThinLanes> paused_at = {};  ///< messages/s of each before it was paused
+  PassedHistory passed;
   CostState cost;
+  TickWatch tick_watch;
   ShardDemand demand;
   ShardState state;  ///< rung and ramp; its effects bound what the degree may shed
   DegreeState degree;
   std::array<FairLevel, kSheddableTiers> level;  ///< of what comes in; index tier - 1
 
   LadderEffects effects;  ///< in force
+  RetryAfter retry;       ///< what a refused client is told
 };
 
 class ShardLaw {
@@ -67,6 +74,7 @@ class ShardLaw {
   const LawConfig& config() const { return config_; }
 
  private:
+  void watch_tick(ShardMemory& memory, const ShardSample& sample, uint64_t now_ns) const;
   void judge_demand(ShardMemory& memory, const ShardSample& sample, uint64_t now_ns) const;
   void keep_degree(ShardMemory& memory, const ShardSample& sample, double max_gap_ms,
                    uint64_t now_ns) const;

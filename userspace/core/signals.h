@@ -15,7 +15,14 @@ struct ShardSignals {
   double ring_occupancy = 0;       ///< fullest queue of the server, 0 to 1 (1: full)
   uint64_t reported_at_ns = 0;     ///< time of the report, on the clock of `now_ns`; 0: never
 
+  double ack_lag_p95 = 0;     ///< of its rooms, in server ticks
+  double rejected_share = 0;  ///< of commands, by the game itself: the shedder's own are none of it
+
   // Known without the game server.
+  double receive_queue_ms = 0;  ///< time to work off what waits in its socket beyond a tick's worth
+  double softnet_drops = 0;     ///< of the host, since the last control tick
+  double time_squeezes = 0;     ///< the same
+  double psi_cpu_some = 0;      ///< of the host or its cgroup, 0 to 1
   double offered_cost_ratio = 0;  ///< rho: cost of what arrives / budget, before ladder drops
   double frame_budget_ms = 0;     ///< of the shard's configuration; below 1 counts as 1
   uint32_t room_count = 0;        ///< rooms that live on the shard

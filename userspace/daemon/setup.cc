@@ -34,6 +34,7 @@ Setup::Setup(core::Model configured)
       endpoint_arrivals(model.endpoints.size()),
       room_weight(model.rooms.size()),
       states(model.shards.size()),
+      retries(model.shards.size()),
       levels(model.shards.size()) {
   for (auto& from : rate_from) from.fill(kNeverSeen);
   for (ShardSlot& shard : shards) {

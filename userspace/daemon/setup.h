@@ -28,7 +28,6 @@ struct ShardSlot {
   // What this tick sampled, and what the control law made of it so far.
   ShardArrivals arrivals;
   core::ShardSample sample;
-  core::ShardWork done;  // of the last report on the board
   core::ShardMemory law;
 
   std::vector<std::uint16_t> rooms;  // numbers of its rooms
@@ -64,7 +63,8 @@ class Setup {
 
   // Of this tick, as fill_plan_rows wants them.
   std::vector<core::ShardState> states;
-  std::vector<core::TierLevels> levels;  // by shard, see core::PlanExtras
+  std::vector<core::RetryAfter> retries;  // by shard, see core::PlanExtras
+  std::vector<core::TierLevels> levels;   // by shard, see core::PlanExtras
 };
 
 }  // namespace edgeshed::daemon

@@ -59,6 +59,7 @@ json::object shard_json(const core::Shard& shard, const ShardView& view, std::ui
                       {"ring", rounded(view.signals.ring_occupancy)},
                       {"rooms", view.signals.room_count},
                       {"pressure", rounded(state.pressure)},
+                      {"pressed_by", core::pressure_signal_name(state.pressed_by)},
                       {"why", core::cause_name(state.cause)},
                       {"why_text", core::cause_text(state.cause)},
                       {"released_by", core::to_text(state.release)},

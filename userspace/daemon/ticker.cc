@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "userspace/core/codes.h"
+#include "userspace/core/expiry.h"
 #include "userspace/session/plan_board.h"
 
 namespace edgeshed::daemon {
@@ -26,11 +27,6 @@ core::Mode host_mode(core::Mode configured, const es_control& control) {
 }
 
 }  // namespace
-
-std::uint64_t dead_man_jiffies(std::uint32_t tick_hz, std::uint32_t hz) {
-  const std::uint64_t ms = std::max<std::uint64_t>(150, (5 * 1000 + tick_hz - 1) / tick_hz);
-  return (ms * hz + 999) / 1000;
-}
 
 Ticker::Ticker(Setup& setup, const TickerEdges& edges)
     : setup_(&setup), edges_(edges), writer_(edges.plan), rows_(edges.plan.control->geometry) {
@@ -193,7 +189,7 @@ void Ticker::detect_shard(std::size_t index) {
   sample.signals.room_capacity = shard.room_capacity;
   sample.arrived = work.arrivals.arrived;
   sample.passed = work.arrivals.passed;
-  sample.done = nullptr;
+  sample.done = {};
   sample.has_session = work.boards.report != nullptr;
   sample.weights = 0;
   for (const std::uint16_t room : work.rooms) sample.weights += setup_->room_weight[room];
@@ -228,8 +224,7 @@ void Ticker::read_board(std::size_t index) {
   signals.reported_at_ns = signals.running_tick_age_ms > 0 ? now_ns_ : last.reported_ns;
   signals.room_count = last.rooms == ES_SESSION_NONE ? work.rooms_opened : last.rooms;
   if (!fresh) return;
-  work.done = {last.reported_ns, last.busy_ns, work.arrivals.passed};
-  work.sample.done = &work.done;
+  work.sample.done = {last.reported_ns, last.busy_ns, {}};
 }
 
 void Ticker::climb() {
@@ -238,6 +233,7 @@ void Ticker::climb() {
     const auto change = setup_->law.step(work.law, work.sample, now_ns_);
     setup_->states[i] = work.law.state;
     setup_->states[i].effects = work.law.effects;
+    setup_->retries[i] = work.law.retry;
     for (std::uint32_t tier = 0; tier < core::kSheddableTiers; ++tier) {
       setup_->levels[i][tier] = work.law.level[tier].per_s;
     }
@@ -255,7 +251,8 @@ void Ticker::allocate() {
   }
   timing_.now_jiffies = edges_.jiffies();
   timing_.tick = tick_count_;
-  const core::PlanExtras extras{host_mode_, setup_->exempt, setup_->server_thins, setup_->levels};
+  const core::PlanExtras extras{host_mode_, setup_->exempt, setup_->server_thins, setup_->retries,
+                                setup_->levels};
   core::fill_plan_rows(setup_->model, setup_->states, timing_, rows_.rooms, rows_, extras);
 }
 
@@ -266,7 +263,8 @@ void Ticker::publish() {
   plan.endpoints = std::span(rows_.endpoints).first(model.endpoints.size() + 1);
   plan.rooms = std::span(rows_.rooms).first(model.rooms.size());
   plan.classes = std::span(rows_.classes).first(model.classes.size());
-  plan.valid_until_jiffies = timing_.now_jiffies + dead_man_jiffies(timing_.tick_hz, timing_.hz);
+  plan.valid_until_jiffies =
+      timing_.now_jiffies + core::plan_valid_jiffies(timing_.tick_hz, timing_.hz);
   plan.rejects_per_cpu = static_cast<std::uint32_t>(core::allowance(kRejectsPerSecond, timing_));
   plan.holes = true;
   writer_.publish(plan, now_ns_);
@@ -284,7 +282,7 @@ void Ticker::publish_board(std::size_t index) {
                         core::code_info(state.code()).retry_after_ms);
   }
   const std::uint64_t valid_ns =
-      dead_man_jiffies(timing_.tick_hz, timing_.hz) * kNanosPerSecond / timing_.hz;
+      core::plan_valid_jiffies(timing_.tick_hz, timing_.hz) * kNanosPerSecond / timing_.hz;
   session::write_head(*work.boards.plan, writer_.generation(), now_ns_ + valid_ns, state.rung,
                       state.refuse_joins());
 }

@@ -28,9 +28,6 @@ namespace edgeshed::daemon {
 /// the flood: 5,000 of at most 100 B are 4 Mbit/s.
 inline constexpr std::uint64_t kRejectsPerSecond = 5'000;
 
-/// How long a plan is valid without the next one, in jiffies: max(150 ms, 5 intervals), rounded up.
-[[nodiscard]] std::uint64_t dead_man_jiffies(std::uint32_t tick_hz, std::uint32_t hz);
-
 /// What a ticker works on. Everything outlives it. Of the control page it writes lines one and two
 /// except two words of line one: `bypass`, which is the CLI's, and `stash_used`, which is the slot
 /// table's on the service thread. The words are separate stores, so no writer undoes another's.

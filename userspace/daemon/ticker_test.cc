@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "userspace/core/expiry.h"
 #include "userspace/daemon/daemon_world.h"
 
 namespace edgeshed::daemon {
@@ -82,9 +83,9 @@ TEST_F(TickerTest, OverrideWinsAndExpires) {
 }
 
 TEST_F(TickerTest, PlanIsValidForFiveIntervalsOr150Ms) {
-  EXPECT_EQ(dead_man_jiffies(60, 250), 38u);   // 150 ms
-  EXPECT_EQ(dead_man_jiffies(10, 250), 125u);  // 500 ms
-  EXPECT_EQ(dead_man_jiffies(250, 1000), 150u);
+  EXPECT_EQ(core::plan_valid_jiffies(60, 250), 38u);   // 150 ms
+  EXPECT_EQ(core::plan_valid_jiffies(10, 250), 125u);  // 500 ms
+  EXPECT_EQ(core::plan_valid_jiffies(250, 1000), 150u);
   tick();
   EXPECT_EQ(control_->valid_until_jiffies, now_ns_ / 4'000'000 + 38);
 }
