@@ -40,10 +40,10 @@ Traffic::Traffic(const Scenario& scenario, std::uint64_t seed)
   players_ = per_shard_ * scenario.shards;
   sources_.reserve(std::size_t{players_} * scenario.game.lanes.size());
   for (std::uint32_t player = 0; player < players_; ++player) {
-    for (std::uint8_t lane = 0; lane < scenario.game.lanes.size(); ++lane) {
+    for (std::size_t lane = 0; lane < scenario.game.lanes.size(); ++lane) {
       Source source;
       source.player = player;
-      source.lane = lane;
+      source.lane = static_cast<std::uint8_t>(lane);
       source.interval_ms = static_cast<float>(1000 / scenario.game.lanes[lane].per_s);
       sources_.push_back(source);
     }

@@ -15,7 +15,6 @@ class World : Ends {
  public:
   World(const Scenario& scenario, Policy policy, std::uint64_t seed)
       : scenario_(scenario),
-        policy_(policy),
         random_(seed + 1),
         traffic_(scenario, seed),
         model_(model_of(scenario)),
@@ -82,7 +81,6 @@ class World : Ends {
   static constexpr double kDropMs = 0.0002;
 
   const Scenario& scenario_;
-  Policy policy_;
   Random random_;
   Traffic traffic_;
   core::Model model_;
