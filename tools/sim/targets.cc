@@ -129,7 +129,7 @@ constexpr Limit kLimits[] = {
     {"step-3-late-*", Figure::recover_standard, 8, kInStep},
     {"step-3-late-*", Figure::recover_all, 15, kInStep},
     {"step-3-late-*", Figure::reversals, 20, kInStep},
-    {"flood*", Figure::flooder_share, 1.3,
+    {"flood*", Figure::flooder_share, 1.4,
      "it always has a message ready when its share allows one"},
     {"slow-2s*", Figure::recover_standard, 8, kSpare},
     {"slow-2s*", Figure::reversals, 16, kSpare},

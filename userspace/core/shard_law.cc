@@ -116,10 +116,15 @@ void ShardLaw::watch_tick(ShardMemory& memory, const ShardSample& sample, uint64
   for (uint32_t lane = 0; lane < ES_LANES; ++lane) {
     passed_us += static_cast<double>(sample.passed[lane]) * lane_cost_us(config_.cost, lane);
   }
+  // Added up, and not all at the scale of now: or what was learned meanwhile would count as work.
+  const double more_us = passed_us - memory.passed_us;
+  memory.passed_us = passed_us;
+  if (more_us < 0) memory.tick_watch = {};
+  memory.passed_work_ms += std::max(0.0, more_us) * memory.cost.unit_us * memory.cost.scale / 1000;
   const double budget_ms = memory.signals.frame_budget_ms;
-  core::step(memory.tick_watch, passed_us * memory.cost.unit_us * memory.cost.scale / 1000,
-             memory.signals.running_tick_age_ms, memory.cost.base_share * budget_ms, budget_ms,
-             config_.tick_watch, now_ns);
+  const double base_ms = memory.cost.base_share * memory.cost.scale * budget_ms;
+  core::step(memory.tick_watch, memory.passed_work_ms, memory.signals.running_tick_age_ms, base_ms,
+             budget_ms, config_.tick_watch, now_ns);
 }
 
 void ShardLaw::keep_degree(ShardMemory& memory, const ShardSample& sample, double max_gap_ms,

@@ -49,6 +49,8 @@ struct ShardMemory {
   PassedHistory passed;
   CostState cost;
   TickWatch tick_watch;
+  double passed_us = 0;       ///< of all that ever passed, at the costs of lanes alone
+  double passed_work_ms = 0;  ///< each message at what it was taken to cost when it passed
   ShardDemand demand;
   ShardState state;  ///< rung and ramp; its effects bound what the degree may shed
   DegreeState degree;
