@@ -49,6 +49,7 @@ ES_INLINE int lane_rules_copy(const struct es_plan_room* room, __u8 direction, _
   out->level = rules->level[t];
   out->thin.keep_q16 = rules->keep_q16[i];
   out->thin.max_gap_jiffies = rules->max_gap_jiffies;
+  out->thin.gap_spread_q8 = rules->gap_spread_q8;
   out->thin.min_interval_jiffies = i >= 4 ? rules->min_interval_jiffies[i & 3] : 0;
   out->paused = (rules->drop_mask >> i) & 1;
   out->mark_le = (rules->le_mask >> i) & 1;

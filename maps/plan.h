@@ -120,7 +120,9 @@ struct es_room_rules {
   __u8 drop_mask; /* lanes paused in this room */
   __u8 le_mask;   /* lanes marked DSCP lower effort */
   __u8 ce_q8;     /* share of ECT packets marked CE: 0 none to 255 all */
-  __u8 reserved;
+  /* Share of max_gap_jiffies that has passed since a cut: until then connections that the cut found
+   * alike pass one by one, at phases of their own. 0: the cut was longer ago. */
+  __u8 gap_spread_q8;
   __u8 threshold[2];             /* priorities below are shed: standard, best-effort */
   __u16 max_gap_jiffies;         /* a thinned lane passes one after this long; 0: no guarantee */
   __u16 keep_q16[ES_LANES];      /* share kept: ES_KEEP_ALL keeps everything, 0 pauses */

@@ -289,6 +289,7 @@ class Chaos {
     for (auto& threshold : rules.threshold)
       threshold = static_cast<std::uint8_t>(dice_.percent(70) ? 0 : dice_.below(256));
     rules.max_gap_jiffies = static_cast<std::uint16_t>(dice_.percent(50) ? 0 : dice_.below(60));
+    rules.gap_spread_q8 = static_cast<std::uint8_t>(dice_.percent(50) ? 0 : dice_.word());
     for (auto& keep : rules.keep_q16) {
       keep = static_cast<std::uint16_t>(dice_.percent(60)   ? ES_KEEP_ALL
                                         : dice_.percent(10) ? 0

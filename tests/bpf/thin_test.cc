@@ -92,6 +92,40 @@ TEST_F(ThinTest, GapsOfConnectionsThatWereCutTogetherAreSpread) {
   EXPECT_LE(most, 4 * kConnections / kGap);
 }
 
+// A cut in two steps: all passed a moment before the second one.
+TEST_F(ThinTest, GapsOfConnectionsThatPassedJustBeforeACutAreSpread) {
+  constexpr unsigned kConnections = 100, kGap = 40;
+  std::vector<Bytes> frames;
+  for (std::uint16_t port = 5000; port < 5000 + kConnections; ++port) {
+    w_.connect("10.0.0.2", port);
+    frames.push_back(lane_in(ES_LANE_snapshot, {.remote_port = port}));
+  }
+  rules().keep_q16[ES_LANE_snapshot] = 65000;
+  rules().max_gap_jiffies = kGap;
+  w_.publish();
+  w_.advance_jiffies(1);
+  for (const Bytes& frame : frames) w_.xdp(frame);
+  rules().keep_q16[ES_LANE_snapshot] = 1;
+  std::vector<unsigned> silent(kConnections, 0);
+  unsigned most = 0, longest = 0;
+  for (unsigned jiffy = 0; jiffy < 4 * kGap; ++jiffy) {
+    const unsigned spread = std::max(1u, 255 * jiffy / kGap);
+    rules().gap_spread_q8 = static_cast<__u8>(jiffy < kGap ? spread : 0);
+    w_.publish();
+    w_.advance_jiffies(1);
+    unsigned passed = 0;
+    for (std::size_t i = 0; i < frames.size(); ++i) {
+      const bool passes = !w_.xdp(frames[i]).dropped();
+      passed += passes;
+      silent[i] = passes ? 0 : silent[i] + 1;
+      longest = std::max(longest, silent[i]);
+    }
+    most = std::max(most, passed);
+  }
+  EXPECT_LE(most, 5 * kConnections / kGap) << "spread evenly there are 2 or 3";
+  EXPECT_LE(longest, kGap + 1);
+}
+
 TEST_F(ThinTest, GapBoundDoesNotRaiseAShareThatMeetsIt) {
   rules().keep_q16[ES_LANE_snapshot] = 65536 / 4;
   rules().max_gap_jiffies = 20;

@@ -289,6 +289,21 @@ TEST_F(ShardLawTest, TheLevelOfBestEffortTakesWhatThinningLeaves) {
   EXPECT_GT(on, 500);
 }
 
+TEST_F(ShardLawTest, GapsAreSpreadFromACutOnForTheLengthOfOne) {
+  loop_.run(5, [&] { EXPECT_EQ(memory_.effects.gap_spread, 0); });
+  loop_.load = 6;
+  loop_.tick();
+  EXPECT_GT(memory_.effects.gap_spread, 0) << "in the tick of the cut, too";
+  double before = 0;
+  loop_.run(0.2, [&] {
+    EXPECT_GT(memory_.effects.gap_spread, before);
+    EXPECT_LE(memory_.effects.gap_spread, 1);
+    before = memory_.effects.gap_spread;
+  });
+  loop_.run(memory_.effects.max_gap_ms / 1000);
+  loop_.run(3, [&] { EXPECT_EQ(memory_.effects.gap_spread, 0) << "no cut any more"; });
+}
+
 TEST_F(ShardLawTest, TheGapIsStretchedOnlyWhereTheDegreeActs) {
   loop_.groups[0].players = 1000;
   loop_.run(3);

@@ -35,6 +35,7 @@ struct LadderEffects {
   std::array<LaneEffect, kThinLanes> lane;                 ///< index lane - kFirstThinLane
   std::array<double, kSheddableTiers> threshold = {0, 0};  ///< priorities below are shed, 0 to 255
   double max_gap_ms = 250;  ///< longest silence on a thinned lane; 0: no guarantee
+  double gap_spread = 0;    ///< share of it since a cut, 0 to 1; 0: longer ago (es_room_rules)
   double ce_share = 0;      ///< share of ECT packets marked CE, 0 to 1
   bool refuse_joins = false;
 };

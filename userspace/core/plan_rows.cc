@@ -98,6 +98,7 @@ void fill_rules(const LadderEffects& effects, uint32_t direction, const PlanTimi
                 struct es_room_rules& rules) {
   rules.ce_q8 = static_cast<__u8>(std::lround(effects.ce_share * 255));
   rules.max_gap_jiffies = jiffies_from_ms(effects.max_gap_ms, timing.hz);
+  rules.gap_spread_q8 = static_cast<__u8>(std::lround(effects.gap_spread * 255));
   std::fill(std::begin(rules.keep_q16), std::end(rules.keep_q16), ES_KEEP_ALL);
   for (uint32_t i = 0; i < kThinLanes; ++i) {
     const LaneEffect& lane = effects.lane[i];

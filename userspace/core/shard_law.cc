@@ -87,6 +87,7 @@ std::optional<RungChange> ShardLaw::step(ShardMemory& memory, const ShardSample&
 
   // And by whom.
   share(memory, sample, now_ns);
+  spread_gaps(memory, sample, now_ns);
   return change;
 }
 
@@ -181,6 +182,18 @@ void ShardLaw::share(ShardMemory& memory, const ShardSample& sample, uint64_t no
   memory.retry = retry_after(hold_s, refused, control.standard_ramp_per_s * standard_per_s);
   // Thinning stops short of what is kept, so that the level has something to take.
   if (memory.level[kTierBestEffort].per_s > 0) loosen(memory.effects, config.thinning_slack);
+}
+
+void ShardLaw::spread_gaps(ShardMemory& memory, const ShardSample& sample, uint64_t now_ns) const {
+  const double kept = kept_best_effort(memory.effects, memory.rates, sample.lane_tiers);
+  if (memory.kept_best_effort - kept > config_.degree.large_cut) memory.cut_ns = now_ns;
+  memory.kept_best_effort = kept;
+  const double gap_ms = memory.effects.max_gap_ms;
+  memory.effects.gap_spread = 0;
+  if (memory.cut_ns == 0 || gap_ms <= 0 || now_ns < memory.cut_ns) return;
+  const double since_ms = static_cast<double>(now_ns - memory.cut_ns) / 1e6;
+  // Not 0 in the tick of the cut itself: that would mean long ago.
+  if (since_ms < gap_ms) memory.effects.gap_spread = std::max(since_ms / gap_ms, 1.0 / 255);
 }
 
 }  // namespace edgeshed::core

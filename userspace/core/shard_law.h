@@ -56,6 +56,9 @@ struct ShardMemory {
   DegreeState degree;
   std::array<FairLevel, kSheddableTiers> level;  ///< of what comes in; index tier - 1
 
+  double kept_best_effort = 1;  ///< by what is in force
+  uint64_t cut_ns = 0;          ///< when it fell last by more than large_cut; 0: never
+
   LadderEffects effects;  ///< in force
   RetryAfter retry;       ///< what a refused client is told
 };
@@ -82,6 +85,7 @@ class ShardLaw {
                    uint64_t now_ns) const;
   void apply_degree(ShardMemory& memory, const ShardSample& sample, double max_gap_ms) const;
   void share(ShardMemory& memory, const ShardSample& sample, uint64_t now_ns) const;
+  void spread_gaps(ShardMemory& memory, const ShardSample& sample, uint64_t now_ns) const;
 
   LawConfig config_;
   ShardController controller_;

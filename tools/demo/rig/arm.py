@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import json
 import time
 
 from . import network, options
@@ -44,6 +45,8 @@ def play(opts, name, run_dir):
         game = Game(opts, log_dir, session, cleanup)
         samples = watch(name, game, edgeshed)
         game.finish()
+        if opts.log_dir and samples:
+            (log_dir / "decisions.json").write_text(json.dumps(samples), encoding="utf-8")
         return collect(name, game, edgeshed, samples)
 
 

@@ -19,8 +19,10 @@ class Limits:
     kept_flood: float = 0.8
     flooder_share: float = 2.0
     recover_ms: float = 8000
+    recover_far_ms: float = 9000  # from a step beyond FAR_LOAD
 
 
+FAR_LOAD = 3
 SHORT = Limits(tick_without=1.3, tick_with=2.0, kept_flood=0.5, flooder_share=3.0,
                recover_ms=9000)
 
