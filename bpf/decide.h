@@ -50,6 +50,7 @@ ES_INLINE int lane_rules_copy(const struct es_plan_room* room, __u8 direction, _
   out->thin.keep_q16 = rules->keep_q16[i];
   out->thin.max_gap_jiffies = rules->max_gap_jiffies;
   out->thin.gap_spread_q8 = rules->gap_spread_q8;
+  out->thin.phase_q8 = 0;
   out->thin.min_interval_jiffies = i >= 4 ? rules->min_interval_jiffies[i & 3] : 0;
   out->paused = (rules->drop_mask >> i) & 1;
   out->mark_le = (rules->le_mask >> i) & 1;
@@ -60,15 +61,25 @@ ES_INLINE int lane_rules_copy(const struct es_plan_room* room, __u8 direction, _
   return ES_READ(room->generation) == generation;
 }
 
+/** A connection's own phase (Q16), the same at each of its packets: what began for all connections
+ * at once begins for each at another time. Neighbouring ports are far apart (golden ratio). */
+ES_INLINE __u32 phase_of(const struct es_packet* packet) {
+  __u64 address = packet->remote.addr_hi ^ packet->remote.addr_lo;
+  __u32 mixed = (__u32)address ^ (__u32)(address >> 32) ^ packet->remote.port;
+  return (mixed * 0x9e3779b1u) >> 16;
+}
+
 /** The ladder inside a room: lane, priority, minimum interval, thinning. What a rung does to lanes
  * is meant for best-effort; standard is refused by priority, with a reason, wherever it travels. */
 ES_INLINE __u8 ladder_judge(const struct es_lane_rules* rules, const struct es_packet* packet,
                             struct es_thin* thin, __u64 jiffies) {
+  struct es_thin_rule thin_rule = rules->thin;
   int best_effort = packet->tier == ES_TIER_best_effort;
   if (best_effort && rules->paused) return ES_REASON_room_paused;
   if (packet->priority < rules->threshold) return ES_REASON_priority;
   if (!best_effort) return ES_UNDECIDED;
-  return thin_judge(thin, rules->thin, (__u16)jiffies);
+  if (ES_UNLIKELY(thin_rule.gap_spread_q8)) thin_rule.phase_q8 = (__u8)(phase_of(packet) >> 8);
+  return thin_judge(thin, thin_rule, (__u16)jiffies);
 }
 
 /** Passed, and how: congestion experienced on ECN-capable packets, lower effort, or unmarked. */
@@ -118,7 +129,7 @@ ES_INLINE __u8 fair_share_judge(const struct es_lane_rules* rules, const struct 
   __u64 cost = (__u64)packet->segments * rules->packet_cost +
                (((__u64)packet->ip_bytes * rules->byte_cost_q8) >> 8);
   __u64* debt = &state->level[packet->tier == ES_TIER_best_effort];
-  __u32 phase = state->thin[packet->lane & 3].error_q16; /* seeded when the connection was made */
+  __u32 phase = rules->level.begun ? phase_of(packet) : 0;
   return level_charge(debt, &rules->level, (cost * weight_inverse_q8) >> 8, jiffies, phase)
              ? ES_UNDECIDED
              : ES_REASON_fair_share;

@@ -123,6 +123,7 @@ PacketPath::Fate PacketPath::decide(std::uint32_t player, std::uint8_t lane, dou
   packet.direction = ES_IN;
   packet.endpoint = kEndpoint;
   packet.lane = lane;
+  packet.remote.addr_lo = player;  // what its phase comes from
   es_sim_decide(&packet, player);
   return {.passes = packet.verdict != ES_VERDICT_drop,
           .arrived = packet.arrived != 0,

@@ -95,15 +95,20 @@ constexpr const char* kSpare = "at .9 of the budget there is nothing left for wh
 constexpr const char* kMixture =
     "a base and one cost are learned from one load, and hold at another";
 
+constexpr const char* kSlowSenders =
+    "of players who send twice a second more pass than is kept for .3 s, 1.5 s after the cut";
+
 constexpr const char* kOneSeed = "one seed of 16: chance cuts a second time, while it comes back";
 constexpr const char* kOneCost =
     "one seed of 16: a cost learned 12 % too low, and a socket that is never empty";
 
 constexpr Limit kLimits[] = {
+    {"constant-1.5", Figure::reversals, 8, kOneSeed},
     {"constant-1*", Figure::reversals, 3, "at the edge of the budget chance decides"},
     {"step-3-no-costs", Figure::back_in_budget, 2000, kTicksAlone},
     {"step-3-no-costs", Figure::time_to_shed, 120, kTicksAlone},
-    {"step-3-no-costs", Figure::recover_standard, 5, kTicksAlone},
+    {"step-3-no-costs", Figure::recover_standard, 6, kTicksAlone},
+    {"step-3-no-costs", Figure::recover_all, 10, kOneSeed},
     {"step-3-no-costs", Figure::reversals, 8, kTicksAlone},
     {"step-3-no-report", Figure::recover_standard, 8, kOneSeed},
     {"step-3-no-report", Figure::recover_all, 15, kOneSeed},
@@ -113,7 +118,9 @@ constexpr Limit kLimits[] = {
     {"step-10-120hz", Figure::reversals, 4, kOneSeed},
     {"step-3-learned", Figure::back_in_budget, 2000, kMixture},
     {"step-3-learned", Figure::critical_delay_p99, 1.4, kMixture},
-    {"step-3*", Figure::back_in_budget, 400, kTransient},
+    {"step-3-learned", Figure::recover_all, 10, kMixture},
+    {"scale", Figure::critical_delay_p99, 1.4, kSlowSenders},
+    {"step-3*", Figure::back_in_budget, 500, kTransient},
     {"step-10*", Figure::back_in_budget, 1200, kTransient},
     {"demo-10", Figure::back_in_budget, 400, kTransient},
     {"step-10-120hz", Figure::critical_delay_p99, 2.5, kTransient},
@@ -121,9 +128,9 @@ constexpr Limit kLimits[] = {
     {"step-10-20hz", Figure::critical_delay_p999, 4, kTransient},
     {"step-10*", Figure::critical_delay_p99, 1.4, kTransient},
     {"step-10*", Figure::critical_delay_p999, 3, kTransient},
-    {"demo-10", Figure::critical_delay_p99, 3, kOneCost},
-    {"demo-10", Figure::critical_delay_p999, 4, kOneCost},
-    {"demo-10", Figure::reversals, 20, kOneCost},
+    {"demo-10", Figure::critical_delay_p99, 2, kOneCost},
+    {"demo-10", Figure::critical_delay_p999, 3, kOneCost},
+    {"demo-10", Figure::reversals, 5, kOneCost},
     {"step-3-late-*", Figure::critical_delay_p99, 1.7, kInStep},
     {"step-3-late-*", Figure::critical_delay_p999, 3, kInStep},
     {"step-3-late-*", Figure::recover_standard, 8, kInStep},

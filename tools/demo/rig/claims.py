@@ -29,6 +29,8 @@ SHORT = Limits(tick_without=1.3, tick_with=2.0, kept_flood=0.5, flooder_share=3.
 
 def judge(opts, without, shed):
     limits = SHORT if opts.short else Limits()
+    if opts.load > FAR_LOAD:
+        limits = dataclasses.replace(limits, recover_ms=limits.recover_far_ms)
     return [overloaded(limits, without), critical_safe(shed), critical_arrived(shed),
             tick_holds(limits, shed), kept_in_flood(limits, shed), flooders_bound(limits, shed),
             all_back(limits, shed), ledger(shed), nobody_lost(shed)]
