@@ -96,10 +96,10 @@ ES_INLINE int reject_allowed(const struct es_packet* packet, struct es_flow_stat
   struct es_control* control = table_control();
   allowance_roll(scratch, moment->generation);
   if (!control || scratch->rejects >= ES_READ(control->rejects_per_cpu)) return 0;
-  if (state && (__u32)moment->jiffies - ES_READ(state->reject_jiffies) < interval) return 0;
+  if (state && (__u16)(moment->jiffies - ES_READ(state->reject_jiffies)) < interval) return 0;
   if (!prefix_allows(packet, moment->jiffies)) return 0;
   scratch->rejects++;
-  if (state) ES_WRITE(state->reject_jiffies, (__u32)moment->jiffies);
+  if (state) ES_WRITE(state->reject_jiffies, (__u16)moment->jiffies);
   return 1;
 }
 

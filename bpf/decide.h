@@ -203,12 +203,16 @@ ES_INLINE __u8 judge_connection(struct es_packet* packet, struct es_connection* 
   struct es_plan_class* contract_class =
       table_plan_class(moment->generation, policy.contract_class);
   if (!room || !contract_class) return ES_REASON_no_record;
+  packet->record = record + 1;
   packet->room = policy.room;
   packet->priority = policy.priority;
   if (ES_UNLIKELY(policy.flags & ES_CONN_EXEMPT)) return ES_REASON_admitted;
 
   if (packet->direction == ES_IN) lower_claim(packet, contract_class->tier_cap);
   packet->arrived = 1;
+  if (ES_UNLIKELY(policy.flags & ES_CONN_THROTTLED) && packet->direction == ES_OUT &&
+      packet->tier == ES_TIER_best_effort)
+    return ES_REASON_backpressure_throttle;
   __u8 reason = refuse_early(connection, packet, room, contract_class, moment->generation);
   if (reason != ES_UNDECIDED) return reason;
   struct es_flow_state* state =

@@ -12,6 +12,7 @@
 #include "bpf/fragment.h"
 #include "bpf/hook.h"
 #include "bpf/parse.h"
+#include "bpf/tell.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -161,6 +162,7 @@ ES_INLINE int shed(void* ctx, const int hook, const __u8 direction) {
   count_verdict(count, &packet);
   if (packet.room != ES_NO_ROOM) count_room(&packet);
   if (packet.verdict >= ES_VERDICT_drop) count_event(count, &packet, control, &moment);
+  if (ES_UNLIKELY(is_told(&packet))) es_tell(&packet, &moment);
   return sent ? XDP_TX : hook_return(hook, packet.verdict);
 }
 

@@ -48,10 +48,11 @@ struct es_packet {
   __u16 sequence; /* protocol lane: of this packet, network order */
 
   /* decide */
-  __u16 room;  /* ES_NO_ROOM: not looked up */
-  __u8 tier;   /* enum es_tier, effective: after caps and demotion */
-  __u8 row;    /* counter row */
-  __u8 reason; /* enum es_reason, or ES_UNDECIDED */
+  __u32 record; /* the connection's, counted from 1; 0: none was looked up */
+  __u16 room;   /* ES_NO_ROOM: not looked up */
+  __u8 tier;    /* enum es_tier, effective: after caps and demotion */
+  __u8 row;     /* counter row */
+  __u8 reason;  /* enum es_reason, or ES_UNDECIDED */
   __u8 verdict;
   __u8 priority;
   __u8 arrived;  /* past its contract: counts as demand of the room */

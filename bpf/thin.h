@@ -32,8 +32,7 @@ ES_INLINE int diffuse(__u16* error_q16, __u32 share_q16) {
  * twice as long. So until that long after the cut each waits for a phase of its own, once. */
 ES_INLINE int gap_is_over(struct es_thin_rule rule, __u16 gap) {
   __u32 since_cut = ((__u32)rule.max_gap_jiffies * rule.gap_spread_q8) >> 8;
-  if (ES_UNLIKELY(rule.gap_spread_q8) && gap > since_cut)
-    return rule.phase_q8 < rule.gap_spread_q8;
+  if (ES_UNLIKELY(rule.gap_spread_q8) && gap > since_cut) return rule.phase_q8 < rule.gap_spread_q8;
   return gap >= rule.max_gap_jiffies;
 }
 

@@ -26,6 +26,7 @@ ES_ASSERT_SIZE(struct es_key, 24);
 /* Who told the daemon of it; the packet path does not look. None of them: `edgeshed connect`. */
 #define ES_CONN_OF_CONFIG 0x0002u
 #define ES_CONN_OF_SESSION 0x0004u
+#define ES_CONN_THROTTLED 0x0008u /* a slow consumer: best-effort to it is dropped */
 
 /** Policy, changed by one store. weight_inverse_q8: 256 / weight, 1 to 65535. */
 struct es_policy {
@@ -53,7 +54,9 @@ struct es_flow_state {
   __u64 level[2];
   struct es_thin thin[4]; /* lane & 3 */
   __u32 seen_jiffies;     /* last packet that came to the contract, low 32 bits */
-  __u32 reject_jiffies;   /* last reject sent, low 32 bits */
+  /* Low 16 bits: after a rest of 2^16 jiffies one refusal may be kept from the sender or server. */
+  __u16 reject_jiffies; /* last reject sent */
+  __u16 told_jiffies;   /* last refusal that the server was told of */
 };
 ES_ASSERT_SIZE(struct es_flow_state, 64);
 

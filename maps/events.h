@@ -12,7 +12,8 @@ struct es_event {
   __u64 jiffies;
   struct es_key remote;
   __u32 generation;
-  __u32 sampled_of; /* sheds of this CPU and endpoint that this one stands for */
+  __u32 sampled_of; /* sheds of this CPU and endpoint that this one stands for; 0: no sample, but
+                       the first refusal of a connection in a second, for its game server */
   __u32 ip_bytes;
   __u16 room; /* 65535: not known */
   __u16 stream;

@@ -8,7 +8,7 @@
 #define EDGESHED_MAPS_LIMITS_H
 
 /* Any change of layout or meaning in maps/ raises this; a daemon refuses pins of another schema. */
-#define ES_SCHEMA_VERSION 3u
+#define ES_SCHEMA_VERSION 4u
 
 /* An endpoint number is one byte in the port table (64 KiB, one cache line per 64 ports).
  * Number 0 is the host itself: packets that belong to no endpoint are counted in its row. */
@@ -46,6 +46,8 @@
 #define ES_REJECTS_PER_PREFIX_PER_SECOND 64u
 /* One connection gets at most one reject in this many milliseconds. */
 #define ES_REJECT_INTERVAL_MS 100u
+/* A game server hears of refusals of one connection no more often than this. */
+#define ES_TELL_INTERVAL_MS 1000u
 
 /* Walks of the packet path. Deeper input passes and is counted (too_deep). */
 #define ES_VLAN_DEPTH_MAX 2u

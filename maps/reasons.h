@@ -61,6 +61,7 @@ enum es_outcome {
   X(priority, drop, ladder, "priority below the room's threshold of the tier")                 \
   X(min_interval, drop, ladder, "sooner after the last one than the rung allows")              \
   X(thinned, drop, ladder, "thinned out, evenly spaced")                                       \
+  X(backpressure_throttle, drop, ladder, "replication to a player who reads too slowly")       \
   X(fair_share, drop, fair_share, "beyond the fair share of its tier")                         \
   X(join_refused, drop, admission, "the shard refuses joins")                                  \
   X(handshake_cap, drop, admission, "more handshakes from strangers than the cap")

@@ -37,6 +37,7 @@ class ContractRateTest : public testing::TestWithParam<unsigned> {
   World w_{{.hz = GetParam()}};
 };
 
+// Rule: B7
 TEST_P(ContractRateTest, PacketsPerSecondAreExact) {
   w_.endpoint().connect("10.0.0.2", 4000, {.contract_class = kClass});
   for (const double rate : {20.0, 37.0, 150.0}) {
@@ -130,6 +131,7 @@ TEST_F(ContractTest, BurstPassesAndThenTheContractRefuses) {
   EXPECT_EQ(w_.xdp(lane_in(ES_LANE_command)).reason, ES_REASON_admitted);
 }
 
+// Rule: B11
 TEST_F(ContractTest, CriticalBeyondItsContractIsDemotedAndThenHasStandards) {
   limit(ES_TIER_critical) = limit_of(10, 0, 1, w_.hz());
   limit(ES_TIER_standard) = limit_of(5, 0, 1, w_.hz());

@@ -63,6 +63,7 @@ TEST(TornPlanTest, GenerationsOfBothCopiesAndTheWrapAreDecided) {
 
 class DeadManTest : public testing::TestWithParam<unsigned> {};
 
+// Rule: B9
 TEST_P(DeadManTest, SheddingOpensLinearlyOverOneSecond) {
   World w({.hz = GetParam()});
   w.endpoint();
@@ -90,6 +91,7 @@ TEST_P(DeadManTest, SheddingOpensLinearlyOverOneSecond) {
 
 INSTANTIATE_TEST_SUITE_P(Hz, DeadManTest, testing::Values(100u, 250u, 1000u));
 
+// Rule: B9
 TEST(DeadManReasonTest, EveryLoadReasonOpensAndContractsStay) {
   World w;
   w.endpoint({.flags = ES_EP_REFUSE_JOINS}).connect("10.0.0.2", 4000, {.contract_class = 1});

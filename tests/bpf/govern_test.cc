@@ -91,6 +91,7 @@ TEST_F(GovernTest, BytesOfARoomPerCpuAndGeneration) {
   EXPECT_EQ(w_.room_counters(kRoom).stream_bytes, 30 * kSampleBytes);
 }
 
+// Rule: A4
 TEST_F(GovernTest, FirstExceededScopeNamesTheReason) {
   room().stream_cap = 1;
   w_.publish();
@@ -121,6 +122,7 @@ TEST_F(GovernTest, RejectedSampleIsChargedToNobody) {
   expect(ES_REASON_player_bytes, sample(3));
 }
 
+// Rule: A4
 TEST_F(GovernTest, CapOfDistinctStreamsHoldsAndIdleOnesMakeRoom) {
   for (const std::uint8_t cap : {3, 8}) {
     room().stream_cap = cap;

@@ -253,6 +253,22 @@ TEST(LadderTest, PriorityThresholdIsExact) {
   }
 }
 
+// Rule: A5
+TEST(LadderTest, ToASlowConsumerOnlyBestEffortIsDropped) {
+  World w;
+  w.endpoint().connect("10.0.0.2", 4000, {.flags = ES_CONN_THROTTLED});
+  w.connect("10.0.0.2", 4001);
+  w.publish();
+  for (std::uint8_t lane = 0; lane < ES_LANES; ++lane) {
+    const bool best_effort = lane >= ES_LANE_snapshot;
+    const Verdict verdict = w.tc(lane_out(lane));
+    EXPECT_EQ(verdict.reason == ES_REASON_backpressure_throttle, best_effort) << unsigned{lane};
+    EXPECT_EQ(verdict.dropped(), best_effort) << unsigned{lane};
+    EXPECT_FALSE(w.xdp(lane_in(lane)).dropped()) << "what it sends is its own";
+    EXPECT_FALSE(w.tc(lane_out(lane, {.remote_port = 4001})).dropped()) << "nor anybody else's";
+  }
+}
+
 TEST(LadderTest, StrangersFollowTheirRoomWithTheirPriority) {
   World w;
   w.endpoint();

@@ -1,9 +1,14 @@
 // Fair shares: a level's virtual clock, weights, and rates that change every tick.
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <numeric>
+#include <thread>
 #include <vector>
 
 #include "tests/bpf/harness.h"
@@ -43,6 +48,7 @@ class LevelTest : public testing::TestWithParam<unsigned> {
   std::vector<std::uint64_t> passed_;
 };
 
+// Rule: B5
 TEST_P(LevelTest, EveryConnectionGetsTheLevelTimesItsWeight) {
   connect(4, {256, 128, 85, 512});  // weights 1, 2, 3, 1/2
   w_.rules(kRoom, ES_IN).level[1] = level_of(30, 3, w_.now(), w_.hz());
@@ -57,6 +63,7 @@ TEST_P(LevelTest, EveryConnectionGetsTheLevelTimesItsWeight) {
   }
 }
 
+// Rule: B7
 TEST_P(LevelTest, RateThatFlipsSixtyTimesASecondIsExact) {
   connect(1);
   const double rates[] = {20, 140};
@@ -78,6 +85,74 @@ TEST_P(LevelTest, RateThatFlipsSixtyTimesASecondIsExact) {
     w_.publish();
   }
   EXPECT_NEAR(static_cast<double>(passed_[0]), owed, owed * 0.01 + 4);
+}
+
+/// Sends a frame from one CPU, over and over, until `stop`.
+void send_from(World& world, const Bytes& frame, unsigned cpu, const std::atomic<bool>& stop) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(cpu, &set);
+  ASSERT_EQ(sched_setaffinity(0, sizeof(set), &set), 0);
+  while (!stop) world.action(Program::kXdp, frame);
+}
+
+// Rule: B7
+TEST(LevelRaceTest, TwoCpusOnOneConnectionGetItsRateWhileItFlipsSixtyTimesASecond) {
+  if (sysconf(_SC_NPROCESSORS_ONLN) < 2) GTEST_SKIP() << "one CPU: nothing races";
+  World world{{.hz = 1000}};
+  world.endpoint().connect("10.0.0.2", 4000, {.room = kRoom});
+  const double rates[] = {2'000, 14'000};  // far below what two CPUs send
+  es_level& level = world.rules(kRoom, ES_IN).level[1];
+  level = level_of(rates[0], 30, world.now(), world.hz());
+  world.publish();
+  const Bytes frame = lane_in(ES_LANE_voice);
+  const auto passed = [&] { return world.cell(ES_IN, ES_LANE_voice, ES_REASON_admitted); };
+  std::atomic<bool> stop = false;
+  std::vector<std::thread> senders;
+  for (const unsigned cpu : {0u, 1u}) {
+    senders.emplace_back(send_from, std::ref(world), std::cref(frame), cpu, std::cref(stop));
+  }
+  double owed = 0;
+  for (unsigned tick = 1; tick <= 3 * 60; ++tick) {
+    for (unsigned jiffy = 0; jiffy < 16; ++jiffy) {
+      world.advance_jiffies(1);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    owed += rates[(tick + 1) & 1] * 0.016;
+    const std::uint64_t until = world.now();
+    const std::uint64_t v0 = level.v0 + (((until - level.t0_jiffies) * level.rate_q16) >> 16);
+    level = level_of(rates[tick & 1], 30, until, world.hz());
+    level.v0 = v0;
+    world.publish();
+  }
+  stop = true;
+  for (std::thread& sender : senders) sender.join();
+  const std::uint64_t dropped = world.cell(ES_IN, ES_LANE_voice, ES_REASON_fair_share);
+  EXPECT_GT(dropped, 10'000u) << "not enough was sent";
+  EXPECT_NEAR(static_cast<double>(passed()), owed, owed * 0.01 + 30) << "and the burst";
+}
+
+// Rule: B7
+TEST_P(LevelTest, ARateNearZeroForFiveSecondsLocksNobodyOutAfterwards) {
+  connect(1);
+  es_level& level = w_.rules(kRoom, ES_IN).level[1];
+  level = level_of(100, 4, w_.now(), w_.hz());
+  const auto change = [&](double per_s) {
+    const std::uint64_t now = w_.now();
+    const std::uint64_t v0 = level.v0 + (((now - level.t0_jiffies) * level.rate_q16) >> 16);
+    level = level_of(per_s, 4, now, w_.hz());
+    level.v0 = v0;
+    w_.publish();
+  };
+  w_.publish();
+  send(w_.hz(), 1, false);
+  change(0.01);
+  send(5ull * w_.hz(), 1, true);
+  EXPECT_LE(passed_[0], 4u);
+  change(100);
+  passed_[0] = 0;
+  send(w_.hz(), 1, true);
+  EXPECT_NEAR(static_cast<double>(passed_[0]), 100, 4);
 }
 
 TEST_P(LevelTest, BytesAreChargedByTheirCost) {

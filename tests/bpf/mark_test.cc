@@ -21,6 +21,7 @@ class MarkTest : public testing::Test {
   World w_;
 };
 
+// Rule: B8
 TEST_F(MarkTest, CongestionIsMarkedOnEcnCapablePacketsAndOnlyTheMarkChanges) {
   w_.rules(0, ES_IN).ce_q8 = w_.rules(0, ES_OUT).ce_q8 = 255;
   w_.publish();

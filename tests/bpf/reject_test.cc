@@ -65,6 +65,7 @@ class RejectTest : public testing::Test {
   World w_;
 };
 
+// Rule: A8
 TEST_F(RejectTest, RefusedCommandIsAnsweredInBothFamilies) {
   for (const Flow& flow : {Flow{}, kV6}) {
     const Bytes request = command(flow);

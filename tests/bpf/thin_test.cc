@@ -36,6 +36,7 @@ class ThinTest : public testing::Test {
   World w_;
 };
 
+// Rule: B6
 TEST_F(ThinTest, ShareIsKeptAndSurvivorsAreEvenlySpaced) {
   for (const double share : {0.9, 0.5, 0.3, 0.1, 0.02}) {
     rules().keep_q16[ES_LANE_snapshot] = static_cast<__u16>(share * 65536);
@@ -59,6 +60,7 @@ TEST_F(ThinTest, ReasonsAreThinnedAndRoomPaused) {
   EXPECT_EQ(w_.xdp(lane_in(ES_LANE_voice)).reason, ES_REASON_room_paused);
 }
 
+// Rule: B6
 TEST_F(ThinTest, GapIsBounded) {
   rules().keep_q16[ES_LANE_snapshot] = 65536 / 1000;
   rules().max_gap_jiffies = 20;
@@ -93,6 +95,7 @@ TEST_F(ThinTest, GapsOfConnectionsThatWereCutTogetherAreSpread) {
 }
 
 // A cut in two steps: all passed a moment before the second one.
+// Rule: B6
 TEST_F(ThinTest, GapsOfConnectionsThatPassedJustBeforeACutAreSpread) {
   constexpr unsigned kConnections = 100, kGap = 40;
   std::vector<Bytes> frames;

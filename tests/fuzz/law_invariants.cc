@@ -60,7 +60,8 @@ void check_degree(const ShardMemory& memory, const ShardSample& sample, const La
   const double age_ms = silent ? 0 : signals.running_tick_age_ms;
   const double over_ms = age_ms - signals.frame_budget_ms;
   input.backlog_ms = std::max({0.0, over_ms, signals.receive_queue_ms});
-  input.signals_missing = sample.has_session && silent ? 1 : 0;
+  input.sources_lost = sources_in(signals.lost);
+  faults.unless(!silent || !sample.has_session || input.sources_lost > 0, "silent, and not lost");
   input.best_effort_reserve =
       gap_reserve(memory.rates, sample.lane_tiers, memory.demand, sample.weights, gap_ms);
   // Without costs the loop itself is all that says where standard has to be.

@@ -196,6 +196,8 @@ class Life {
     signals.ack_lag_p95 = reader_.scaled(0.1, 1e6);
     signals.rejected_share = reader_.between(0, 1);
     signals.softnet_drops = reader_.scaled(0.1, 1e6);
+    signals.missing = reader_.byte();
+    signals.lost = reader_.byte() & signals.missing;
   }
 
   void change_world() {

@@ -8,6 +8,7 @@ TRIES = 2
 TIMEOUT_S = 110
 
 
+# Rule: A8, B2, B3, B5
 def main():
     demo, build_dir = sys.argv[1:3]
     for left in reversed(range(TRIES)):

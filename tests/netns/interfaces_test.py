@@ -64,7 +64,7 @@ class InterfacesTest(unittest.TestCase):
             f'[[interface]]\ndev = "{dev}"\n' for dev in (DEV, SECOND)))
         self.bed.edgeshed("attach", "--config", self.config)
         self.bed.start_daemon(self.config)
-        self.bed.edgeshed("override", "--shard", "arena", "--rung", "5", "--for-s", "60")
+        self.bed.edgeshed("set", "shard", "arena", "rung", "5", "--for", "60s")
         time.sleep(0.1)
         for server, client in ((SERVER_ADDRESS, CLIENT_ADDRESS), (SECOND_SERVER, SECOND_CLIENT)):
             sender = self.bed.udp(self.bed.client_ns, client, 40000, 0)
@@ -103,7 +103,7 @@ class InterfacesTest(unittest.TestCase):
         client = self.bed.udp(self.bed.server_ns, SERVER_ADDRESS, 40000, 0)
         client.setblocking(False)
         self.bed.edgeshed("connect", f"{SERVER_ADDRESS}:40000", "--endpoint", "game")
-        self.bed.edgeshed("override", "--shard", "arena", "--rung", "3", "--for-s", "60")
+        self.bed.edgeshed("set", "shard", "arena", "rung", "3", "--for", "60s")
         time.sleep(0.1)
         for _ in range(400):
             server.sendto(b"x" * 200, (SERVER_ADDRESS, 40000))

@@ -4,7 +4,8 @@ import ctypes
 import socket
 import struct
 
-EVENT_RUNG, EVENT_ROOM_STATE, EVENT_REFUSED, EVENT_SLOW, EVENT_GONE, EVENT_BACK = range(1, 7)
+(EVENT_RUNG, EVENT_ROOM_STATE, EVENT_REFUSED, EVENT_SLOW, EVENT_GONE, EVENT_BACK,
+ EVENT_MESSAGE_REFUSED) = range(1, 8)
 LANE_SNAPSHOT = 4
 
 
@@ -82,6 +83,9 @@ class Session:
     def note_ack(self, peer, latest, acked, buffered=0):
         self.lib.edgeshed_note_ack(self.handle, peer, latest, acked, buffered)
 
+    def note_reject(self, peer, reason=1):
+        self.lib.edgeshed_note_reject(self.handle, peer, reason)
+
     def may_send(self, peer, lane=LANE_SNAPSHOT):
         return bool(self.lib.edgeshed_may_send(self.handle, peer, lane))
 
@@ -94,4 +98,13 @@ class Session:
         event = Event()
         while self.lib.edgeshed_poll(self.handle, ctypes.byref(event)):
             found.append((event.kind, event.code.decode(), event.value, event.peer))
+        return found
+
+    def refusals(self):
+        """What players were refused: (peer, code, retry_after_ms, value). Other events are lost."""
+        found = []
+        event = Event()
+        while self.lib.edgeshed_poll(self.handle, ctypes.byref(event)):
+            if event.kind == EVENT_MESSAGE_REFUSED:
+                found.append((event.peer, event.code.decode(), event.retry_after_ms, event.value))
         return found

@@ -7,7 +7,7 @@ import subprocess
 import time
 import unittest
 
-from testbed import (CLIENT_ADDRESS, DEV, SERVER_ADDRESS, Testbed, deny_io_uring, read,
+from testbed import (CLIENT_ADDRESS, DEV, SERVER_ADDRESS, Testbed, deny_io_uring, drain, read,
                      skip_without_root, take_paths, wait_for)
 
 PORT = 7777
@@ -173,13 +173,7 @@ class LifecycleTest(unittest.TestCase):
         self.check_adoption_and_detach()
 
     def received(self, server):
-        count = 0
-        try:
-            while True:
-                server.recv(2048)
-                count += 1
-        except BlockingIOError:
-            return count
+        return drain(server)
 
     def check_second_daemon_is_refused(self):
         with self.assertRaisesRegex(AssertionError, "(?s)exit 3.*another edgeshedd"):
@@ -263,6 +257,7 @@ class LifecycleTest(unittest.TestCase):
         self.assertIn("stopping", log)
         self.assertTrue(self.bed.has_xdp())
 
+    # Rule: A2, A4
     def test_streams_are_dumped(self):
         config = self.bed.write("streams.toml", CONFIG.replace('protocol = "dscp"',
                                                                'protocol = "lane"')
@@ -275,7 +270,10 @@ class LifecycleTest(unittest.TestCase):
         for stream in (3, 3, 7, 9):  # the third one is beyond the cap
             header = struct.pack("!BBBBHHHH", 0xE5, 1 << 4 | 2, 5, 0, stream, 1, 0, 0)
             player.sendto(header + b"x" * 40, (SERVER_ADDRESS, PORT))
-        time.sleep(0.1)
+        def room():
+            return self.bed.json("status")["rooms"][0]
+        wait_for(lambda: room()["why"] == "governor_rejects", "the room ladder's first rung")
+        self.assertEqual(room()["code"], "room_downsample_streams")
         for _ in range(2):  # with the daemon, and without
             streams = self.bed.json("dump", "streams", "--config", config)
             self.assertEqual(sorted(one["stream"] for one in streams), [3, 7])

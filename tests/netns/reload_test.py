@@ -161,7 +161,7 @@ class ReloadTest(unittest.TestCase):
         shed = self.bed.udp(self.bed.client_ns, CLIENT_ADDRESS, 40000, 0)
         self.bed.edgeshed("connect", f"{CLIENT_ADDRESS}:40000", "--endpoint", "game", "--room",
                           "lobby")
-        self.bed.edgeshed("override", "--shard", "arena", "--rung", "5", "--for-s", "60")
+        self.bed.edgeshed("set", "shard", "arena", "rung", "5", "--for", "60s")
 
         def dropped_of_100():
             before = sum(n for reason, n in self.cells().items() if reason in
@@ -179,7 +179,7 @@ class ReloadTest(unittest.TestCase):
         # A restarted daemon still honours it.
         self.bed.stop_daemon(self.daemon)
         self.daemon = self.bed.start_daemon(self.config)
-        self.bed.edgeshed("override", "--shard", "arena", "--rung", "5", "--for-s", "60")
+        self.bed.edgeshed("set", "shard", "arena", "rung", "5", "--for", "60s")
         time.sleep(0.2)
         self.assertEqual(dropped_of_100(), 0)
         self.bed.edgeshed("allow", CLIENT_ADDRESS, "--for", "1s")

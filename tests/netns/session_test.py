@@ -10,7 +10,7 @@ import unittest
 
 from libedgeshed import (EVENT_BACK, EVENT_GONE, EVENT_REFUSED, EVENT_ROOM_STATE, EVENT_RUNG,
                          EVENT_SLOW, Session)
-from testbed import (CLIENT_ADDRESS, DEV, SERVER_ADDRESS, Testbed, read, skip_without_root,
+from testbed import (CLIENT_ADDRESS, DEV, SERVER_ADDRESS, Testbed, drain, read, skip_without_root,
                      take_paths, wait_for)
 
 PORT = 7777
@@ -48,8 +48,9 @@ address = "any"
 port = 7777
 protocol = "dscp"
 rooms = ["lobby", "attic"]
-dscp = { 0 = "snapshot", 46 = "event" }
+dscp = { 0 = "snapshot", 46 = "event", 8 = "command" }
 """
+TOS_COMMAND = 8 << 2
 TOS_SNAPSHOT = 0
 TOS_EVENT = 46 << 2
 
@@ -71,6 +72,9 @@ class SessionTest(unittest.TestCase):
     def shard(self, name="arena"):
         return next(one for one in self.bed.json("status")["shards"] if one["name"] == name)
 
+    def room(self, name="lobby"):
+        return next(one for one in self.bed.json("status")["rooms"] if one["name"] == name)
+
     def reach(self, session, rung, **report):
         def there():
             session.report(**report)
@@ -91,6 +95,7 @@ class SessionTest(unittest.TestCase):
             found[key] = found.get(key, 0) + cell["packets"]
         return found
 
+    # Rule: A3, A8, B3
     def test_register_shed_explain_release(self):
         session = self.session()
         self.assertTrue(session.connected, session.problem)
@@ -99,6 +104,7 @@ class SessionTest(unittest.TestCase):
         snapshots = self.bed.udp(self.bed.client_ns, CLIENT_ADDRESS, 40000, TOS_SNAPSHOT)
         events = self.bed.udp(self.bed.client_ns, CLIENT_ADDRESS, 40001, TOS_EVENT)
         server = self.bed.udp(self.bed.server_ns, SERVER_ADDRESS, PORT)
+        server.setblocking(False)
         peers = [session.connect(room, CLIENT_ADDRESS, port, contract_class=b"player",
                                  player=port) for port in (40000, 40001)]
         wait_for(lambda: len(self.bed.json("dump", "connections")) == 2, "both are connections")
@@ -113,6 +119,7 @@ class SessionTest(unittest.TestCase):
             snapshots.sendto(b"x" * 100, (SERVER_ADDRESS, PORT))
             events.sendto(b"x" * 100, (SERVER_ADDRESS, PORT))
             session.report(tick_p99_ms=26)
+            drain(server)  # or what waits there would press, too
             time.sleep(0.006)
         time.sleep(0.05)
         shed = self.counters()
@@ -143,6 +150,33 @@ class SessionTest(unittest.TestCase):
         self.assertIn("SESSION OF SHARD", text)
         self.assertIn("lobby", text)
 
+    # Rule: A8, B4
+    def test_players_refusals_are_told_to_their_server(self):
+        """Standard that a threshold refuses: the server hears of it once a second for each player,
+        with the time to retry; nothing of players who lose nothing."""
+        session = self.session()
+        room = session.room_open("lobby")
+        commands = {port: self.bed.udp(self.bed.client_ns, CLIENT_ADDRESS, port, TOS_COMMAND)
+                    for port in (40000, 40001)}
+        low = session.connect(room, CLIENT_ADDRESS, 40000, priority=10)
+        session.connect(room, CLIENT_ADDRESS, 40001, priority=200)
+        wait_for(lambda: len(self.bed.json("dump", "connections")) == 2, "both are connections")
+        self.reach(session, 5, tick_p99_ms=42)
+        told = []
+        for _ in range(75):
+            for sender in commands.values():
+                sender.sendto(b"x" * 60, (SERVER_ADDRESS, PORT))
+            session.report(tick_p99_ms=42)
+            told += session.refusals()
+            time.sleep(1 / 30)
+        self.assertEqual({one[0] for one in told}, {low}, told)
+        self.assertIn(len(told), (2, 3, 4), told)
+        for _, code, retry_ms, _ in told:
+            self.assertEqual(code, "room_reject_commands")
+            self.assertGreaterEqual(retry_ms, 1000)
+            self.assertLessEqual(retry_ms, 30000)
+
+    # Rule: A7
     def test_refusals_are_typed(self):
         session = self.session()
         self.assertEqual(session.room_open("cellar"), -1)
@@ -167,6 +201,7 @@ class SessionTest(unittest.TestCase):
         wait_for(lambda: (EVENT_REFUSED, "register_other_session") in
                  [one[:2] for one in other.events()], "another session's connection is refused")
 
+    # Rule: A1
     def test_lies_are_counted_and_leave_the_last_good_state(self):
         session = self.session()
         self.reach(session, 2, tick_p99_ms=21)
@@ -216,6 +251,7 @@ class SessionTest(unittest.TestCase):
                 os._exit(2)
         self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
 
+    # Rule: B1, B10
     def test_dead_and_hung_servers_hurt_only_themselves(self):
         session = self.session()
         other = self.session("other")
@@ -225,6 +261,9 @@ class SessionTest(unittest.TestCase):
         session.lib.edgeshed_tick_begin(session.handle)
         wait_for(lambda: self.shard()["rung"] == 5, "a tick that never ends", 5)
         self.assertEqual(self.shard()["why"], "running_tick")
+        # After 3 s of it the room is unhealthy, which tells players to go elsewhere.
+        wait_for(lambda: self.room()["code"] == "room_unhealthy", "the fuse", 6)
+        self.assertEqual(self.room()["why"], "tick_fuse")
         other.report(tick_p99_ms=2)
         self.assertEqual(self.shard("other")["rung"], 0)
         # Dead: its connections stay for ten seconds, and are adopted by whoever comes back.
@@ -239,6 +278,25 @@ class SessionTest(unittest.TestCase):
         wait_for(lambda: [one["remote"] for one in self.bed.json("dump", "connections")] ==
                  [f"{CLIENT_ADDRESS}:40001"], "the one that nobody named again is gone", 14)
 
+    def check_throttled(self, slow, other):
+        """Replication to the slow one is dropped, and only that."""
+        def dropped():
+            for port in (slow, other):
+                for lane in (TOS_SNAPSHOT, TOS_EVENT):
+                    server.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, lane)
+                    server.sendto(b"y" * 100, (CLIENT_ADDRESS, port))
+            time.sleep(0.05)
+            return self.counters("out").get(("snapshot", "drop"), 0)
+        server = self.bed.udp(self.bed.server_ns, SERVER_ADDRESS, PORT)
+        wait_for(lambda: dropped() > 0, "the plan looks replication up", 3)
+        before = self.counters("out")
+        dropped()
+        after = self.counters("out")
+        gained = {key: after[key] - before.get(key, 0) for key in after}
+        self.assertEqual((gained["snapshot", "drop"], gained["snapshot", "pass"]), (1, 1), gained)
+        self.assertEqual(gained["event", "pass"], 2, gained)
+
+    # Rule: A1, A2, A5
     def test_slow_consumers_and_room_state(self):
         session = self.session()
         room = session.room_open("lobby")
@@ -253,6 +311,7 @@ class SessionTest(unittest.TestCase):
             return any(kind == EVENT_SLOW and level == value for kind, _, level, _ in seen)
         wait_for(lambda: stage(2), "throttle")
         self.assertFalse(stage(3), "evict needs its dwell")
+        self.check_throttled(41000, 41001)
         wait_for(lambda: stage(3), "evict", 6)
         evicted = next(one for one in seen if one[0] == EVENT_SLOW and one[2] == 3)
         self.assertEqual((evicted[1], evicted[3]), ("consumer_evict", peers[0]))
@@ -263,6 +322,7 @@ class SessionTest(unittest.TestCase):
                          ("shedding", 40, 1))
         self.assertEqual(row["code"], "room_evict_slow_consumers")
 
+    # Rule: B10
     def test_the_daemon_comes_back(self):
         session = self.session()
         room = session.room_open("lobby")
@@ -285,6 +345,7 @@ class SessionTest(unittest.TestCase):
         time.sleep(10.5)
         self.assertEqual(len(self.bed.json("dump", "connections")), 1)
 
+    # Rule: A6
     def test_place_answers_without_placing(self):
         session = self.session()
         session.report(tick_p99_ms=2)

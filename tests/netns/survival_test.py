@@ -104,10 +104,11 @@ class SurvivalTest(unittest.TestCase):
         counters = self.bed.json("dump", "counters")["endpoints"][0]["in"]["cells"]
         return sum(cell["packets"] for cell in counters)
 
+    # Rule: B9
     def test_killed_under_traffic(self):
         traffic = Traffic(self.bed)
         self.addCleanup(traffic.stop)
-        self.bed.edgeshed("override", "--shard", "arena", "--rung", "5", "--for-s", "300")
+        self.bed.edgeshed("set", "shard", "arena", "rung", "5", "--for", "300s")
         time.sleep(1.5)
         before_kill = time.monotonic()
         self.bed.stop_daemon(self.daemon, signal.SIGKILL)
@@ -184,11 +185,11 @@ class SurvivalTest(unittest.TestCase):
 
         latencies_ms = []
         for _ in range(40):
-            say(b'{"command":"override","shard":"arena","rung":0,"for_s":60}')
+            say(b'{"command":"set","kind":"shard","name":"arena","rung":0,"for_s":60}')
             wait_for(lambda: all(arrives() for _ in range(20)), "open again", 10)
             time.sleep(random.uniform(0.05, 0.1))  # anywhere in a tick
             begin = time.monotonic()
-            say(b'{"command":"override","shard":"arena","rung":5,"for_s":60}')
+            say(b'{"command":"set","kind":"shard","name":"arena","rung":5,"for_s":60}')
             while arrives():
                 self.assertLess(time.monotonic() - begin, 1)
             latencies_ms.append((time.monotonic() - begin) * 1000)

@@ -192,6 +192,17 @@ def deny_io_uring():
         raise OSError(ctypes.get_errno(), "seccomp")
 
 
+def drain(one):
+    """Reads all that waits in a socket that does not block; returns how many messages."""
+    count = 0
+    try:
+        while True:
+            one.recv(2048)
+            count += 1
+    except BlockingIOError:
+        return count
+
+
 def wait_for(condition, what, timeout_s=20.0):
     """Polls until condition() is true. AssertionError names `what` if it never is."""
     deadline = time.monotonic() + timeout_s

@@ -51,16 +51,21 @@ TEST(ConfigError, UnknownKeysNameTheAllowedOnes) {
             "class, endpoint, connection; correct its name or remove it");
   EXPECT_EQ(error_of("[host]\ntick_hz = 60\n  tick = 60\n"),
             "e.toml:3:3: [host]: unknown key \"tick\"; allowed: connections_max, endpoints_max, "
-            "rooms_max, classes_max, streams_max, tick_hz, mode; correct its name or remove it");
+            "rooms_max, classes_max, streams_max, tick_hz, mode, audit_log; correct its name or "
+            "remove it");
   EXPECT_EQ(based("standard = { packets = 5 }\n"),
             "e.toml:9:14: [[class]] standard: unknown key \"packets\"; allowed: packets_per_s, "
             "bytes_per_s, burst_s; correct its name or remove it");
   EXPECT_EQ(error_of("[host]\nzebra = 1\nant = 2\n"),
             "e.toml:2:1: [host]: unknown key \"zebra\"; allowed: connections_max, endpoints_max, "
-            "rooms_max, classes_max, streams_max, tick_hz, mode; correct its name or remove it");
+            "rooms_max, classes_max, streams_max, tick_hz, mode, audit_log; correct its name or "
+            "remove it");
 }
 
 TEST(ConfigError, SyntaxIsOneLineWithItsPlace) {
+  EXPECT_EQ(error_of("[host]\naudit_log = \"audit.jsonl\"\n"),
+            "e.toml:2:13: [host]: audit_log: \"audit.jsonl\" is no absolute path; allowed: "
+            "/var/log/edgeshed/audit.jsonl, or no audit_log at all");
   const std::string line = error_of("[host]\ntick_hz = \n");
   EXPECT_TRUE(line.starts_with("e.toml:2:11: not valid TOML: ")) << line;
 }

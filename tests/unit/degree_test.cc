@@ -28,6 +28,7 @@ void expect_target(const DegreeInput& input, double keep_standard, double keep_b
   EXPECT_NEAR(target.keep_best_effort, keep_best_effort, 1e-9);
 }
 
+// Rule: B2
 TEST(DegreeTarget, BestEffortGivesFirstThenStandard) {
   expect_target(offered(0.3, 0.3, 0.3), 1, 1);
   expect_target(offered(0.3, 0.3, 0.6), 1, 0.5);
@@ -50,6 +51,7 @@ TEST(DegreeTarget, WhatIsNotOfferedIsKept) {
   expect_target(offered(0.91, 0, 0), 0, 0);
 }
 
+// Rule: B2, B10
 TEST(DegreeTarget, BaseBacklogAndMissingSignalsTakeFromTheBudget) {
   DegreeInput input = offered(0, 0, 1);
   EXPECT_DOUBLE_EQ(message_budget(input, kConfig), 0.9);
@@ -57,7 +59,7 @@ TEST(DegreeTarget, BaseBacklogAndMissingSignalsTakeFromTheBudget) {
   EXPECT_DOUBLE_EQ(message_budget(input, kConfig), 0.7);
   input.backlog_ms = 30;
   EXPECT_DOUBLE_EQ(message_budget(input, kConfig), 0.4);
-  input.signals_missing = 2;
+  input.sources_lost = 2;
   EXPECT_DOUBLE_EQ(message_budget(input, kConfig), 0.3);
   expect_target(input, 1, 0.3);
   input.backlog_ms = 1000;
@@ -124,6 +126,7 @@ struct Ramp {
   }
 };
 
+// Rule: B3
 TEST(DegreeRamp, DownAtOnce) {
   Ramp ramp;
   ramp.tick({});
@@ -134,6 +137,7 @@ TEST(DegreeRamp, DownAtOnce) {
   EXPECT_EQ(ramp.state.now.keep_standard, 0.45) << "small cuts too";
 }
 
+// Rule: B3
 TEST(DegreeRamp, StandardFirstThenBestEffort) {
   Ramp ramp;
   ramp.tick({});

@@ -114,6 +114,7 @@ TEST(WaterLevel, IsExact) {
   }
 }
 
+// Rule: B5
 TEST(FairShare, ComesToTheMaxMinLevelFromBelow) {
   for (uint32_t seed = 1; seed <= kSeeds; ++seed) {
     std::mt19937 random(seed);
@@ -168,6 +169,7 @@ TEST(FairShare, FollowsWhoSends) {
   }
 }
 
+// Rule: B5
 TEST(FairShare, AFlooderTakesFromItselfOnly) {
   Tier tier;
   tier.senders.assign(100, Sender{10, 1});

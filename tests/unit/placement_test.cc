@@ -44,6 +44,10 @@ TEST(Placement, EachScopeJustOverItsLimit) {
   world = {};
   world.shard.closed = true;
   EXPECT_EQ(world.place(), Code::placement_closed);
+  world.shard.draining = true;
+  EXPECT_EQ(world.place(), Code::shard_draining) << "the operator's word before the load's";
+  world.request.sharded = false;
+  EXPECT_EQ(world.place(), std::nullopt);
   world = {};
   world.shard.rooms = 64;
   EXPECT_EQ(world.place(), Code::placement_shard_rooms);
@@ -69,6 +73,7 @@ TEST(Placement, TheRoomItselfComesFirst) {
   EXPECT_EQ(world.place(), Code::placement_room_of_another_shard);
 }
 
+// Rule: A6
 TEST(Placement, TheFirstBreachedScopeIsNamed) {
   World world;
   world.host = {.rooms = 256, .players = 5000, .connections = 5000};
@@ -123,6 +128,7 @@ TEST(Placement, AnyNumberMayBeAskedFor) {
   EXPECT_EQ(world.place(), Code::placement_host_players);
 }
 
+// Rule: B11
 TEST(Placement, ContractedCritical) {
   EXPECT_DOUBLE_EQ(contracted_critical_ratio(100, 60, 50), 0.3);
   EXPECT_EQ(contracted_critical_ratio(100, 0, 50), 0) << "no limit promises nothing";

@@ -115,12 +115,20 @@ struct Case {
         controller.step(state, signals, now_ns);
       }
     }
-    fill_plan_rows(model, states, PlanTiming{}, {}, rows);
+    // Some rooms are held at a rung by hand.
+    overrides.resize(model.rooms.size());
+    for (RoomOverride& override : overrides) {
+      if (random.one_in(4)) override = {static_cast<uint8_t>(random.below(kRungs)), 1};
+    }
+    PlanExtras extras;
+    extras.overrides = overrides;
+    fill_plan_rows(model, states, PlanTiming{}, {}, rows, extras);
   }
 
   Random random;
   Model model;
   std::vector<ShardState> states;
+  std::vector<RoomOverride> overrides;
   PlanRows rows{8, 8, 8};
 };
 

@@ -303,6 +303,74 @@ rooms = ["one"]
   EXPECT_EQ(second.t0_jiffies, 1250u);
 }
 
+class RoomOverrideTest : public PlanRowsTest {
+ protected:
+  RoomOverrideTest() { load(kTwoRooms); }
+
+  void fill_held(RoomOverride one, RoomOverride two = {}) {
+    overrides_ = {one, two};
+    PlanExtras extras;
+    extras.levels = levels_;
+    extras.overrides = overrides_;
+    fill_plan_rows(model_, states_, timing_, rows_.rooms, rows_, extras);
+  }
+  const es_room_rules& in(size_t room) const { return rows_.rooms[room].rules[ES_IN]; }
+
+  std::vector<RoomOverride> overrides_;
+  TierLevels levels_[2] = {};
+};
+
+TEST_F(RoomOverrideTest, IsTheLaddersRungOfThatRoomAndNoOther) {
+  for (uint8_t rung = 0; rung < kRungs; ++rung) {
+    set_rung(0, rung);
+    fill();
+    const es_room_rules expected = in(0);
+    set_rung(0, 0);
+    fill_held({rung, 1});
+    for (uint32_t lane = 0; lane < ES_LANES; ++lane) {
+      EXPECT_EQ(in(0).keep_q16[lane], expected.keep_q16[lane]) << +rung << " " << lane;
+    }
+    EXPECT_EQ(in(0).drop_mask, expected.drop_mask) << +rung;
+    EXPECT_EQ(in(0).le_mask, expected.le_mask) << +rung;
+    EXPECT_EQ(in(0).threshold[kTierStandard], expected.threshold[kTierStandard]) << +rung;
+    EXPECT_EQ(in(1).keep_q16[ES_LANE_snapshot], ES_KEEP_ALL) << +rung;
+  }
+}
+
+TEST_F(RoomOverrideTest, RungNoughtShedsNothingWhateverTheShardDoes) {
+  set_rung(0, 5);
+  levels_[0] = {50, 50};
+  fill_held({0, 1});
+  EXPECT_EQ(in(0).drop_mask, 0);
+  EXPECT_EQ(in(0).keep_q16[ES_LANE_snapshot], ES_KEEP_ALL);
+  EXPECT_EQ(in(0).threshold[kTierStandard], 0);
+  EXPECT_EQ(in(0).level[kTierStandard].burst, 0u);
+  EXPECT_EQ(in(0).level[kTierBestEffort].burst, 0u);
+  fill_held({});
+  EXPECT_EQ(in(0).keep_q16[ES_LANE_snapshot], 1u) << "over: its shard again";
+  EXPECT_NE(in(0).level[kTierBestEffort].burst, 0u);
+}
+
+TEST_F(RoomOverrideTest, JoinsAreRefusedWhenNoRoomOfTheEndpointTakesThem) {
+  fill_held({4, 1});
+  EXPECT_EQ(endpoint(1).flags & ES_EP_REFUSE_JOINS, 0) << "room two does";
+  EXPECT_GE(endpoint(1).retry_join_ms, 5000);
+  fill_held({4, 1}, {5, 1});
+  EXPECT_NE(endpoint(1).flags & ES_EP_REFUSE_JOINS, 0);
+  set_rung(0, 5);
+  set_rung(1, 5);
+  fill_held({0, 1}, {});
+  EXPECT_EQ(endpoint(1).flags & ES_EP_REFUSE_JOINS, 0) << "room one is held open";
+  EXPECT_NE(endpoint(2).flags & ES_EP_REFUSE_JOINS, 0);
+}
+
+TEST_F(RoomOverrideTest, EndsAtItsTime) {
+  const RoomOverride held{3, 1000};
+  EXPECT_FALSE(held.is_over(999));
+  EXPECT_TRUE(held.is_over(1000));
+  EXPECT_FALSE(RoomOverride{}.is_over(1000)) << "one that never was";
+}
+
 class DegreeLevelTest : public PlanRowsTest {
  protected:
   DegreeLevelTest() {

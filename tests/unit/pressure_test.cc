@@ -46,6 +46,7 @@ Pressure pressure_at(const Edge& edge, double value) {
 
 TEST(Pressure, NothingMeasuredIsNoPressure) { EXPECT_EQ(pressure({}).value, 0); }
 
+// Rule: B1
 TEST(Pressure, EverySignalAtItsEdges) {
   for (const Edge& edge : edges()) {
     const char* name = pressure_signal_name(edge.signal);
@@ -72,6 +73,24 @@ TEST(Pressure, TheWorstSignalWins) {
   signals.tick_p99_ms = 0.95 * kBudgetMs;
   EXPECT_NEAR(pressure(signals).value, 0.8, 1e-9);
   EXPECT_EQ(pressure(signals).signal, PressureSignal::tick);
+}
+
+TEST(Pressure, EverySignalHasOneSourceAndOneBit) {
+  uint16_t all = 0;
+  for (uint8_t i = 0; i < static_cast<uint8_t>(SignalSource::count); ++i) {
+    const uint16_t bits = source_bits(static_cast<SignalSource>(i));
+    EXPECT_NE(bits, 0);
+    EXPECT_EQ(all & bits, 0);
+    all |= bits;
+    EXPECT_EQ(sources_in(bits), 1u);
+  }
+  EXPECT_EQ(all, (1u << kPressureSignals) - 1);
+  EXPECT_EQ(sources_in(0), 0u);
+  EXPECT_EQ(sources_in(all), static_cast<uint32_t>(SignalSource::count));
+  // One file gives two: it is lost once.
+  EXPECT_EQ(sources_in(signal_bit(PressureSignal::softnet_drops) |
+                       signal_bit(PressureSignal::time_squeeze)),
+            1u);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 namespace edgeshed::core {
 namespace {
 
+// Rule: B4
 TEST(RetryAfter, WhoWaitsIsSpreadOverWhatTheRampNeeds) {
   const RetryAfter retry = retry_after(2, 600, 200);
   EXPECT_EQ(retry.least_s, 2);

@@ -25,6 +25,7 @@ TEST(RoomLadder, NothingHolds) {
   expect({.critical_ratio = 1, .tick_twice_s = just_below(3)}, 0, RoomCause::none);
 }
 
+// Rule: A2
 TEST(RoomLadder, EachConditionAlone) {
   expect({.governor_rejects = true}, 1, RoomCause::governor_rejects);
   expect({.stream_keep = just_below(1)}, 1, RoomCause::stream_keep);

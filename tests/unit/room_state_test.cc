@@ -147,6 +147,7 @@ TEST(RoomState, ShareOfRejectedConnectionsIsTheGatewayPressure) {
       << "one flooder does not speak for the room";
 }
 
+// Rule: A1
 TEST(RoomState, TheWorstWins) {
   std::vector<RoomConnection> connections = mixed(100, 50, {.rejects_per_s = 3});
   connections[0].ack_lag = 8;
@@ -200,6 +201,16 @@ TEST(RoomState, NamesAndCodes) {
     EXPECT_EQ(code_info(room_pressure_code(pressure)).name,
               std::string("room_pressure_") + kNames[i]);
   }
+}
+
+TEST(RoomState, OnlyLagBeyondARoundTripPressesAndNoneThatWasThinned) {
+  const RoomStateConfig config;  // watch is at 8
+  EXPECT_EQ(pressing_ack_lag(0, 1, config), 0);
+  EXPECT_EQ(pressing_ack_lag(8, 1, config), 0);  // .13 s at 60 updates/s
+  EXPECT_EQ(pressing_ack_lag(14, 1, config), 6);
+  // Of ten updates one was sent: one that is not acknowledged yet leaves a lag of ten.
+  EXPECT_EQ(pressing_ack_lag(30, 0.1, config), 0);
+  EXPECT_EQ(pressing_ack_lag(4096, 0, config), 0);
 }
 
 TEST(RoomState, ConfigurationMustRise) {

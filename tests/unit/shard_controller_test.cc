@@ -241,6 +241,23 @@ TEST_F(ShardControllerTest, OverrideWinsBothWaysAndExpires) {
   EXPECT_EQ(change->cause, Cause::tick_ratio);
 }
 
+TEST_F(ShardControllerTest, EveryChangeIsCountedByItsCause) {
+  tick(1.3);
+  until(0, 0);
+  ShardController::force(state_, 2, (now_ms_ + 100) * kMs);
+  run(0, 20'000);
+  EXPECT_EQ(state_.rung, 0);
+  const auto count = [&](Cause cause) {
+    return state_.changes_by_cause[static_cast<size_t>(cause)];
+  };
+  EXPECT_EQ(count(Cause::tick_ratio), 1u);
+  EXPECT_EQ(count(Cause::manual), 1u);
+  EXPECT_EQ(count(Cause::released), 5u) << "3 rungs, then 2";
+  uint64_t sum = 0;
+  for (const uint32_t one : state_.changes_by_cause) sum += one;
+  EXPECT_EQ(sum, state_.changes);
+}
+
 TEST_F(ShardControllerTest, StaleReportHoldsThenLetsGoAlongTheRamp) {
   tick(1.3);
   ASSERT_EQ(state_.rung, 3);

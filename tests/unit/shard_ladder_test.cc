@@ -31,6 +31,7 @@ constexpr Row kTable[] = {
 double just_below(double value) { return std::nextafter(value, 0.0); }
 double just_above(double value) { return std::nextafter(value, 10.0); }
 
+// Rule: A3
 TEST(ShardLadder, TickRatioBoundaries) {
   for (const Row& row : kTable) {
     ShardSignals signals = calm();
@@ -131,6 +132,10 @@ TEST(ShardLadder, ActuatingRungTakesTheLargestRatioAndNamesIt) {
   found = evaluate_actuating_degradation(signals);
   EXPECT_EQ(found.rung, 4);
   EXPECT_EQ(found.cause, Cause::offered_cost);
+  signals.receive_queue_ms = 2 * kBudgetMs;
+  found = evaluate_actuating_degradation(signals);
+  EXPECT_EQ(found.rung, 5);
+  EXPECT_EQ(found.cause, Cause::receive_queue);
 }
 
 TEST(ShardLadder, RoomCountDoesNotShed) {

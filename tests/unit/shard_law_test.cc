@@ -204,6 +204,57 @@ TEST_F(ShardLawTest, ASilentServerKeepsItsPlanAndALittleLess) {
   EXPECT_NEAR(memory_.degree.now.keep_best_effort, keep, 0.03);
 }
 
+TEST_F(ShardLawTest, ALostSourceTakesATwentiethAndOneThatNeverWasTakesNothing) {
+  loop_.load = 2;
+  loop_.run(10);
+  const double keep = memory_.degree.now.keep_best_effort;
+  const auto kept_with = [&](uint16_t missing, uint16_t lost) {
+    sample_.signals.missing = missing;
+    sample_.signals.lost = lost;
+    loop_.run(10);
+    return memory_.degree.now.keep_best_effort;
+  };
+  const uint16_t psi = source_bits(SignalSource::psi);
+  const uint16_t softnet = source_bits(SignalSource::softnet_stat);
+  EXPECT_NEAR(kept_with(psi, 0), keep, 0.03);
+  EXPECT_EQ(memory_.signals.missing, psi);
+  EXPECT_NEAR(kept_with(psi, psi), keep - 0.05 / 0.6, 0.03);
+  EXPECT_NEAR(kept_with(psi | softnet, psi | softnet), keep - 0.10 / 0.6, 0.03);
+  EXPECT_NEAR(kept_with(0, 0), keep, 0.03) << "and it comes back";
+}
+
+TEST_F(ShardLawTest, WhatASilentServerSaidIsLostAsOneSource) {
+  loop_.run(2);
+  EXPECT_EQ(memory_.signals.missing, 0);
+  loop_.reports = false;
+  loop_.run(1);
+  EXPECT_EQ(memory_.signals.lost, source_bits(SignalSource::report));
+  EXPECT_EQ(memory_.signals.missing, source_bits(SignalSource::report));
+  sample_.has_session = false;
+  loop_.run(1);
+  EXPECT_EQ(memory_.signals.lost, 0);
+  EXPECT_EQ(memory_.signals.missing, source_bits(SignalSource::report));
+}
+
+TEST_F(ShardLawTest, OfACalmReportAndAFullSocketTheWorseOneIsBelieved) {
+  loop_.run(5);
+  ASSERT_TRUE(sheds_nothing(memory_));
+  // Three ticks' worth beyond one: the server reports, and reads nothing.
+  sample_.signals.receive_queue_ms = 100;
+  loop_.tick();
+  EXPECT_LT(memory_.signals.tick_p99_ms, 33);
+  EXPECT_EQ(memory_.state.rung, 5);
+  EXPECT_EQ(memory_.state.cause, Cause::receive_queue);
+  EXPECT_EQ(memory_.state.pressed_by, PressureSignal::receive_queue);
+  EXPECT_EQ(memory_.degree.now.keep_standard, 0);
+  // Worked off, it comes back like after any cut.
+  loop_.run(1);
+  sample_.signals.receive_queue_ms = 0;
+  loop_.run(20);
+  EXPECT_TRUE(sheds_nothing(memory_));
+  EXPECT_EQ(memory_.state.rung, 0);
+}
+
 TEST_F(ShardLawTest, WithoutAnySignalThePlanIsTheDemands) {
   loop_.reports = false;
   sample_.has_session = false;

@@ -24,6 +24,7 @@ TEST(SlowConsumer, EdgesOfEveryThreshold) {
   }
 }
 
+// Rule: A5
 TEST(SlowConsumer, OnlyRises) {
   for (uint8_t from = 0; from < static_cast<uint8_t>(SlowConsumer::count); ++from) {
     const auto stage = static_cast<SlowConsumer>(from);

@@ -65,6 +65,7 @@ json::object connection_json(const HostView& view, std::uint32_t number) {
           {"priority", policy.priority},
           {"weight", std::round(weight * 100) / 100},
           {"exempt", (policy.flags & ES_CONN_EXEMPT) != 0},
+          {"throttled", (policy.flags & ES_CONN_THROTTLED) != 0},
           {"stream_block", record.key.stream_block}};
 }
 

@@ -34,7 +34,8 @@ int run(int argc, char** argv) {
   add_report(app, context);      // a shard's load, for scripts
   add_connect(app, context);     // a remote is a player
   add_disconnect(app, context);  // and no longer
-  add_override(app, context);    // a rung by hand, for a while
+  add_set(app, context);         // a rung by hand, for a while
+  add_drain(app, context);       // no new rooms on a shard
   add_allow(app, context);       // an address that is never shed, for a while
   add_place(app, context);       // could a room be placed
   add_reload(app, context);      // the configuration anew

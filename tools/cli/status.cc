@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <boost/json.hpp>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -214,22 +215,48 @@ void print_interfaces(const json::object& status) {
 }
 
 void print_shards(const json::object& status) {
-  Table table({"SHARD", "RUNG", "TICK RATIO", "WHY", "RELEASED BY", "SINCE S"});
+  Table table({"SHARD", "RUNG", "TICK RATIO", "WHY", "RELEASED BY", "SINCE S", "PLACEMENT"});
   for (const auto& one : status.at("shards").as_array()) {
     const json::object& row = one.as_object();
     const std::int64_t rung = row.at("rung").to_number<std::int64_t>();
     table.add({text_of(row.at("name")), std::to_string(rung),
                fmt::format("{:.2f}", row.at("tick_ratio").to_number<double>()),
                text_of(row.at("why")), text_of(row.at("released_by")),
-               fmt::format("{:.1f}", row.at("since_ms").to_number<double>() / 1000)},
+               fmt::format("{:.1f}", row.at("since_ms").to_number<double>() / 1000),
+               text_of(row.at("placement"))},
               rung == 0 ? Tone::kPlain : (rung < 4 ? Tone::kWarn : Tone::kBad));
   }
   table.print("no shard known: the daemon does not run");
 }
 
-/// A room that an operator wants to see: not normal, or pressed.
+/// "arena: pressed by tick (1.20); not measured: report, psi (lost)", for every shard of which some
+/// signal presses or is missing.
+void print_signals(const json::object& status) {
+  for (const auto& one : status.at("shards").as_array()) {
+    const json::object& shard = one.as_object();
+    std::map<std::string, bool> missing;  // source: lost
+    for (const auto& [name, signal] : shard.at("signals").as_object()) {
+      if (!signal.at("missing").as_bool()) continue;
+      missing[text_of(signal.at("source"))] |= signal.at("lost").as_bool();
+    }
+    std::string line;
+    const double pressure = shard.at("pressure").to_number<double>();
+    if (pressure > 0)
+      line = fmt::format("pressed by {} ({:.2f})", text_of(shard.at("pressed_by")), pressure);
+    for (const auto& [source, lost] : missing) {
+      line += source == missing.begin()->first
+                  ? (line.empty() ? "not measured: " : "; not measured: ")
+                  : ", ";
+      line += source + (lost ? " (lost)" : "");
+    }
+    if (!line.empty()) fmt::print("{}: {}\n", text_of(shard.at("name")), line);
+  }
+}
+
+/// A room that an operator wants to see: not normal, held by hand, or pressed.
 bool is_notable(const json::object& room) {
-  return room.at("rung").to_number<int>() != 0 || room.at("pressure").as_string() != "none";
+  return room.at("rung").to_number<int>() != 0 || room.at("overridden").as_bool() ||
+         room.at("pressure").as_string() != "none";
 }
 
 void print_rooms(const json::object& status, bool all) {
@@ -302,6 +329,7 @@ int run_status(const StatusOptions& options, const Globals& globals) {
   print_interfaces(status);
   fmt::print("\n");
   print_shards(status);
+  print_signals(status);
   fmt::print("\n");
   print_rooms(status, options.rooms);
   fmt::print("\n");

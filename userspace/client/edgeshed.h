@@ -81,12 +81,18 @@ typedef struct edgeshed_report_data {
 } edgeshed_report_data;
 
 enum edgeshed_event_kind {
-  EDGESHED_EVENT_RUNG = 1,      /* value: the shard's rung, 0 to 5 */
+  EDGESHED_EVENT_RUNG = 1,      /* value: the rung, 0 to 5, of the shard, or of a room that an
+                                   operator holds; code shard_draining: open no more rooms, until a
+                                   rung's own code comes that this one does not follow at once */
   EDGESHED_EVENT_ROOM_STATE,    /* value: 0 none, 1 watch, 2 throttling, 3 shedding */
   EDGESHED_EVENT_REFUSED,       /* a room, a connection or a report was refused */
   EDGESHED_EVENT_SLOW_CONSUMER, /* value: 1 watch, 2 throttle, 3 evict: close it with 1008 */
   EDGESHED_EVENT_DAEMON_GONE,   /* the daemon is gone: everything may be sent */
-  EDGESHED_EVENT_DAEMON_BACK    /* and is back; all registrations were sent again */
+  EDGESHED_EVENT_DAEMON_BACK,   /* and is back; all registrations were sent again */
+  /* What a player sent was refused by load, at most once a second for each: relay code, text and
+   * retry_after_ms. value: the stream, of codes stream_* and *_bytes, else 0. Close the stream, or
+   * send less, as `text` says. */
+  EDGESHED_EVENT_MESSAGE_REFUSED
 };
 
 /** Something happened. `code` is the name in `edgeshed codes` (daemon_gone and daemon_back are the
@@ -148,6 +154,8 @@ EDGESHED_API void edgeshed_report(edgeshed_session* session, const edgeshed_repo
 /** How far a client is behind: newest update sent, newest acknowledged, bytes queued towards it. */
 EDGESHED_API void edgeshed_note_ack(edgeshed_session* session, int peer, uint32_t latest_seq,
                                     uint32_t acked_seq, uint32_t buffered_bytes);
+/** What the game itself rejects of a client. Not what EdgeShed tells it to refuse: joins on rung 4
+ * and the like are no sign of load, they are its answer. */
 EDGESHED_API void edgeshed_note_reject(edgeshed_session* session, int peer,
                                        enum edgeshed_reject reason);
 

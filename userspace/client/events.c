@@ -11,6 +11,8 @@ _Static_assert((int)EDGESHED_EVENT_RUNG == (int)ES_SESSION_EVENT_rung, "kinds as
 _Static_assert((int)EDGESHED_EVENT_SLOW_CONSUMER == (int)ES_SESSION_EVENT_slow_consumer,
                "the same");
 _Static_assert((int)EDGESHED_EVENT_DAEMON_BACK == (int)ES_SESSION_EVENT_daemon_back, "the same");
+_Static_assert((int)EDGESHED_EVENT_MESSAGE_REFUSED == (int)ES_SESSION_EVENT_message_refused,
+               "the same");
 
 void es_client_event_push(struct es_client_events* events, const edgeshed_event* event) {
   if (events->count == ES_CLIENT_EVENTS_MAX) {

@@ -6,7 +6,9 @@
 
 /** 0: nonsense. */
 static int take_event(edgeshed_session* session, const struct es_session_event* told) {
-  if (told->kind == ES_SESSION_EVENT_NONE || told->kind >= ES_SESSION_EVENT_daemon_gone) return 0;
+  const int own =
+      told->kind == ES_SESSION_EVENT_daemon_gone || told->kind == ES_SESSION_EVENT_daemon_back;
+  if (told->kind == ES_SESSION_EVENT_NONE || told->kind >= ES_SESSION_EVENT_KINDS || own) return 0;
   edgeshed_event event = {.kind = (int)told->kind,
                           .peer = -1,
                           .room = -1,

@@ -123,7 +123,7 @@ void read_host(Build& build) {
   if (table == nullptr) return;
   const Section section(build.root.path(), *table, "[host]",
                         {"connections_max", "endpoints_max", "rooms_max", "classes_max",
-                         "streams_max", "tick_hz", "mode"});
+                         "streams_max", "tick_hz", "mode", "audit_log"});
   core::Host& host = build.model.host;
   const auto count = [&](const char* key, uint32_t& value, int64_t low, int64_t high) {
     value = static_cast<uint32_t>(section.integer(key, value, low, high));
@@ -135,6 +135,11 @@ void read_host(Build& build) {
   count("streams_max", host.streams_max, 0, ES_CONNECTIONS_MAX);
   count("tick_hz", host.tick_hz, 10, 250);
   host.mode = read_mode(section);
+  host.audit_log = section.text("audit_log", "");
+  if (section.has("audit_log") && !host.audit_log.starts_with('/')) {
+    section.fail("audit_log", "\"" + host.audit_log + "\" is no absolute path; allowed: " +
+                                  "/var/log/edgeshed/audit.jsonl, or no audit_log at all");
+  }
 }
 
 void read_session(Build& build) {

@@ -99,6 +99,8 @@ enum class CodeHint : uint8_t {
   /* placement of a room */                                                                 \
   X(placement_closed, capacity, shard, true, 5000, 0, none,                                 \
     "No new matches are started here for a moment: please try again in a few seconds.")     \
+  X(shard_draining, capacity, shard, true, 30000, 0, none,                                  \
+    "This server takes no new matches: please try another one.")                            \
   X(placement_host_rooms, capacity, host, true, 30000, 0, none,                             \
     "This machine runs as many matches as it can: please try again in half a minute.")      \
   X(placement_host_players, capacity, host, true, 30000, 0, none,                           \

@@ -58,4 +58,6 @@ std::string codes_markdown() {
   return page;
 }
 
+const char* hint_text(CodeHint hint) { return kHintTexts[static_cast<uint8_t>(hint)]; }
+
 }  // namespace edgeshed::core

@@ -95,7 +95,7 @@ bool rise(double& keep, double& peak, double target, double most) {
 
 double message_budget(const DegreeInput& input, const DegreeConfig& config) {
   return config.budget_share - input.demand.base - input.backlog_ms / config.backlog_span_ms -
-         config.missing_signal_share * input.signals_missing;
+         config.missing_signal_share * input.sources_lost;
 }
 
 Degree target_degree(const DegreeInput& input, const DegreeConfig& config) {

@@ -19,7 +19,8 @@ struct DegreeConfig {
   /// A backlog of this many ms of work takes the whole budget away, so it drains within about that.
   double backlog_span_ms = 100;
 
-  /// Taken from the budget per signal that is missing: less is known, so less is dared.
+  /// Taken from the budget per source of signals that is lost (ShardSignals::lost): less is known
+  /// than was, so less is dared. What this host never had takes nothing.
   double missing_signal_share = 0.05;
 
   /// Standard kept falls by this much a second while costs are unknown and the loop is overrun:
@@ -42,10 +43,10 @@ struct DegreeInput {
   ShardDemand demand;
   double backlog_ms = 0;           ///< time in which what waits would be worked off
   double best_effort_reserve = 0;  ///< cost of best-effort's guaranteed gap, share of the budget
-  uint32_t signals_missing = 0;
+  uint32_t sources_lost = 0;       ///< sources_in(ShardSignals::lost)
 };
 
-/// budget_share - base - backlog - missing signals: what messages may cost; may be below 0.
+/// budget_share - base - backlog - lost sources: what messages may cost; may be below 0.
 double message_budget(const DegreeInput& input, const DegreeConfig& config);
 
 /// Where the keeps have to be. With rem = budget - critical:

@@ -39,6 +39,7 @@ struct Host {
   uint32_t streams_max = 256;  ///< connections that may have stream slots
   uint32_t tick_hz = 60;       ///< 10 to 250
   Mode mode = Mode::unset;
+  std::string audit_log;  ///< absolute path of the daemon's audit log; empty: its normal log
 };
 
 struct Shard {

@@ -40,6 +40,7 @@ std::optional<Code> check_host(const PlacementRequest& request, const HostUsage&
 std::optional<Code> check_shard(const PlacementRequest& request, const ShardUsage& shard,
                                 const PlacementConfig& config) {
   constexpr double kRounding = 1e-9;  // .2 + .2 + .2 is more than .6
+  if (shard.draining) return Code::shard_draining;
   if (shard.closed) return Code::placement_closed;
   if (over(shard.rooms, 1, shard.room_capacity)) return Code::placement_shard_rooms;
   if (over(shard.players, request.players, config.shard_players_max)) {

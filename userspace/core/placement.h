@@ -62,7 +62,8 @@ struct HostUsage {
 };
 
 struct ShardUsage {
-  bool closed = false;  ///< takes no rooms: draining, or on a rung that refuses joins
+  bool draining = false;  ///< by hand: takes no rooms until the operator says otherwise
+  bool closed = false;    ///< on a rung that refuses joins
   uint32_t rooms = 0;
   uint32_t room_capacity = 0;  ///< 0: full
   uint32_t players = 0;
@@ -72,7 +73,8 @@ struct ShardUsage {
 
 /// Nothing: admitted. Otherwise the refusal that names the first breached scope, in this order: the
 /// room itself; the host's rooms, players, connections; and for a sharded placement whether the
-/// shard is open, its rooms, its players, its tick (`runtime_shard_over_budget`), its critical.
+/// shard drains or is closed, its rooms, its players, its tick (`runtime_shard_over_budget`), its
+/// critical.
 std::optional<Code> evaluate_room_placement(const PlacementRequest& request, const HostUsage& host,
                                             const ShardUsage& shard, const PlacementBudget& budget);
 

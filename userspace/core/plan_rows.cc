@@ -169,11 +169,12 @@ struct RoomExtras {
 RoomExtras extras_of(const PlanExtras& extras, size_t room, uint32_t shard) {
   RoomExtras own;
   own.server_thins = room < extras.server_thins.size() && extras.server_thins[room] != 0;
-  if (shard < extras.levels.size()) own.levels = extras.levels[shard];
+  const bool held = room < extras.overrides.size() && extras.overrides[room].holds();
+  if (!held && shard < extras.levels.size()) own.levels = extras.levels[shard];
   return own;
 }
 
-void fill_room(const Room& room, const ShardState& shard, const PlanTiming& timing,
+void fill_room(const Room& room, const LadderEffects& effects, const PlanTiming& timing,
                const RoomExtras& extras, const struct es_plan_room* previous,
                struct es_plan_room& row) {
   struct es_plan_room next = {};
@@ -188,7 +189,7 @@ void fill_room(const Room& room, const ShardState& shard, const PlanTiming& timi
   std::fill(std::begin(next.packet_cost), std::end(next.packet_cost), kPacketCost);
   for (uint32_t direction = 0; direction < ES_DIRECTIONS; ++direction) {
     struct es_room_rules& rules = next.rules[direction];
-    fill_rules(shard.effects, direction, timing, rules);
+    fill_rules(effects, direction, timing, rules);
     for (uint32_t tier = 0; tier < kSheddableTiers; ++tier) {
       struct es_level before = {0, timing.now_jiffies, 0, 0, 0};
       if (previous != nullptr) before = previous->rules[direction].level[tier];
@@ -234,13 +235,22 @@ bool needs_lookup(const Endpoint& endpoint, const ClassSummary& classes, const R
   return false;
 }
 
+/// Of an endpoint's connections, what keeps the masks from deciding for all.
+struct Singled {
+  bool exempt = false;     ///< some are never shed
+  bool throttled = false;  ///< to some, best-effort is dropped
+};
+
 void fill_masks(const Endpoint& endpoint, const ClassSummary& classes, const RoomSummary& rooms,
-                uint32_t direction, bool sheds_unseen, struct es_plan_endpoint& row) {
+                uint32_t direction, const Singled& singled, struct es_plan_endpoint& row) {
+  const bool sheds_unseen = !singled.exempt;
   for (uint8_t lane = 0; lane < ES_LANES; ++lane) {
     const bool best_effort = es_lane_tier(endpoint.lane_tiers, lane) == ES_TIER_best_effort;
     const bool dropped = (rooms.dropped_by_all & bit(lane)) != 0;
     if (dropped && best_effort && sheds_unseen) {
       row.drop_mask[direction] |= bit(lane);
+    } else if (best_effort && singled.throttled && direction == ES_OUT) {
+      continue;  // looked up
     } else if (!needs_lookup(endpoint, classes, rooms, direction, lane)) {
       row.pass_mask[direction] |= bit(lane);
     }
@@ -258,10 +268,10 @@ void fill_masks(const Endpoint& endpoint, const ClassSummary& classes, const Roo
 }
 
 uint8_t endpoint_flags(const Model& model, const Endpoint& endpoint, Mode host_mode,
-                       std::span<const ShardState> shards) {
+                       std::span<const ShardState> shards, const PlanExtras& extras) {
   // A join is refused only when no room of the endpoint could take it.
   const bool refuse = std::all_of(endpoint.rooms.begin(), endpoint.rooms.end(), [&](uint16_t room) {
-    return shards[model.rooms[room].shard].refuse_joins();
+    return room_in_force(model, shards, extras.overrides, room).effects.refuse_joins;
   });
   uint32_t flags = 0;
   if (is_shadow(host_mode, endpoint)) flags |= ES_EP_SHADOW;
@@ -278,15 +288,16 @@ __u16 tens_of_ms(double seconds) {
 
 /// Of the rooms of an endpoint the one that asks for most patience.
 void fill_retries(const Model& model, const Endpoint& endpoint, std::span<const ShardState> shards,
-                  std::span<const RetryAfter> retries, struct es_plan_endpoint& row) {
+                  const PlanExtras& extras, struct es_plan_endpoint& row) {
   uint32_t join_ms = kRetryAfterLeastMs;
   RetryAfter standard;
   for (const uint16_t room : endpoint.rooms) {
     const uint32_t shard = model.rooms[room].shard;
-    join_ms = std::max(join_ms, code_info(shards[shard].code()).retry_after_ms);
-    if (shard >= retries.size()) continue;
-    standard.least_s = std::max(standard.least_s, retries[shard].least_s);
-    standard.spread_s = std::max(standard.spread_s, retries[shard].spread_s);
+    const uint8_t rung = room_in_force(model, shards, extras.overrides, room).rung;
+    join_ms = std::max(join_ms, code_info(rung_code(rung)).retry_after_ms);
+    if (shard >= extras.retries.size()) continue;
+    standard.least_s = std::max(standard.least_s, extras.retries[shard].least_s);
+    standard.spread_s = std::max(standard.spread_s, extras.retries[shard].spread_s);
   }
   row.retry_join_ms = join_ms;
   row.retry_join_spread_10ms = tens_of_ms(join_ms / 1000.0);  // over as long again
@@ -300,13 +311,14 @@ void fill_endpoint(const Model& model, const Endpoint& endpoint, std::span<const
   const Mode host_mode = extras.host_mode == Mode::unset ? model.host.mode : extras.host_mode;
   const size_t index = endpoint.number - size_t{1};
   const uint32_t allowed = index < extras.exempt.size() ? extras.exempt[index] : 0;
-  const bool sheds_unseen = endpoint.exempt_connections + allowed == 0;
+  const uint32_t throttled = index < extras.throttled.size() ? extras.throttled[index] : 0;
+  const Singled singled = {endpoint.exempt_connections + allowed != 0, throttled != 0};
   struct es_plan_endpoint& row = rows.endpoints[endpoint.number];
   row = {};
   row.generation = 1;
   row.protocol = endpoint.protocol;
   row.name_hash = name_hash(endpoint.name);
-  row.flags = endpoint_flags(model, endpoint, host_mode, shards);
+  row.flags = endpoint_flags(model, endpoint, host_mode, shards, extras);
   row.next_same_port = endpoint.next_same_port;
   row.default_lane = endpoint.default_lane;
   row.local_addr_hi = endpoint.address.hi;
@@ -316,15 +328,24 @@ void fill_endpoint(const Model& model, const Endpoint& endpoint, std::span<const
   row.stranger_tier_cap = endpoint.stranger_tier_cap;
   row.stranger_priority = endpoint.stranger_priority;
   row.handshakes_per_cpu = static_cast<__u32>(allowance(endpoint.handshakes_per_s, timing));
-  fill_retries(model, endpoint, shards, extras.retries, row);
+  fill_retries(model, endpoint, shards, extras, row);
   row.classifier = endpoint.classifier;
   for (uint32_t direction = 0; direction < ES_DIRECTIONS; ++direction) {
-    fill_masks(endpoint, classes, summarise_rooms(endpoint, rows, direction), direction,
-               sheds_unseen, row);
+    fill_masks(endpoint, classes, summarise_rooms(endpoint, rows, direction), direction, singled,
+               row);
   }
 }
 
 }  // namespace
+
+RoomInForce room_in_force(const Model& model, std::span<const ShardState> shards,
+                          std::span<const RoomOverride> overrides, size_t room) {
+  if (room < overrides.size() && overrides[room].holds()) {
+    return {overrides[room].rung, model.law.ladder[overrides[room].rung]};
+  }
+  const ShardState& shard = shards[model.rooms[room].shard];
+  return {shard.rung, shard.effects};
+}
 
 void fill_plan_rows(const Model& model, std::span<const ShardState> shards,
                     const PlanTiming& timing, std::span<const struct es_plan_room> previous,
@@ -341,7 +362,8 @@ void fill_plan_rows(const Model& model, std::span<const ShardState> shards,
     }
     const bool known = i < previous.size() && previous[i].generation != 0;
     const uint32_t shard = model.rooms[i].shard;
-    fill_room(model.rooms[i], shards[shard], timing, extras_of(extras, i, shard),
+    const RoomInForce room = room_in_force(model, shards, extras.overrides, i);
+    fill_room(model.rooms[i], room.effects, timing, extras_of(extras, i, shard),
               known ? &previous[i] : nullptr, rows.rooms[i]);
   }
 

@@ -11,6 +11,7 @@
 #include "maps/plan.h"
 #include "userspace/core/model.h"
 #include "userspace/core/retry_after.h"
+#include "userspace/core/room_override.h"
 #include "userspace/core/shard_controller.h"
 
 namespace edgeshed::core {
@@ -60,6 +61,9 @@ struct PlanExtras {
   /// By endpoint, index number - 1: connections that are exempt by `edgeshed allow`. While there
   /// are any, nothing of the endpoint is shed before the look-up.
   std::span<const uint32_t> exempt;
+  /// By endpoint, the same index: connections that are throttled as slow consumers. While there are
+  /// any, best-effort on its way out is looked up.
+  std::span<const uint32_t> throttled;
   /// By room: 1 if its server asks before it sends, and so thins its egress itself.
   std::span<const uint8_t> server_thins;
   /// By shard: when a client asks again whose standard message was refused.
@@ -67,7 +71,21 @@ struct PlanExtras {
   /// By shard: tokens per second that a connection of weight 1 gets on its way in, index tier - 1;
   /// 0: no level. A level of the room's own that is stricter stands.
   std::span<const TierLevels> levels;
+  /// By room: a rung by hand. While it holds, the ladder table's rung stands in the place of what
+  /// the shard sheds, levels included and without a ramp; levels of the room's own stay.
+  std::span<const RoomOverride> overrides;
 };
+
+/// What a room is at: its shard's rung, or the one that an operator holds it at.
+struct RoomInForce {
+  uint8_t rung = 0;
+  const LadderEffects& effects;
+};
+
+/// `room` is an index into Model::rooms, `shards` has one state per Model::shards; rooms beyond
+/// `overrides` have none. The answer refers to the arguments.
+RoomInForce room_in_force(const Model& model, std::span<const ShardState> shards,
+                          std::span<const RoomOverride> overrides, size_t room);
 
 /// Fills every row. `shards` has one state per Model::shards. `previous` are the room rows as
 /// published last (rows.rooms itself is fine), so that level clocks run on; empty at the start.

@@ -90,6 +90,11 @@ double step(RejectWindow& window, uint32_t rejects_ever, uint64_t now_ns) {
   return (rejects_ever - window.at_begin) + covered * window.before;
 }
 
+double pressing_ack_lag(uint32_t ack_lag_p95, double kept, const RoomStateConfig& config) {
+  const double lag = ack_lag_p95 * kept;
+  return std::max(0.0, lag - config.ack_lag[static_cast<uint32_t>(RoomPressure::watch) - 1]);
+}
+
 bool is_degraded(const RoomConnection& connection, const RoomStateConfig& config) {
   return connection.ack_lag >= config.ack_lag[kThrottling] ||
          connection.consumer >= SlowConsumer::throttle;

@@ -65,6 +65,12 @@ constexpr uint32_t ack_lag(uint32_t latest_seq, uint32_t acked_seq) {
   return difference > 0 ? static_cast<uint32_t>(difference) : 0;
 }
 
+/// What of a room's p95 presses its shard, in ticks of a server that sends an update a tick: what
+/// is beyond the threshold of `watch`, for a round trip leaves that much behind without any load.
+/// Of a shard that thins, only the share `kept` of it, 0 to 1: what was thinned is no lag, or
+/// shedding would ask for more of itself.
+double pressing_ack_lag(uint32_t ack_lag_p95, double kept, const RoomStateConfig& config);
+
 /// Rejections of one connection over the last second, from a counter that only grows and wraps.
 struct RejectWindow {
   uint64_t began_ns = 0;  ///< 0: never stepped

@@ -223,6 +223,7 @@ std::optional<RungChange> ShardController::step(ShardState& state, const ShardSi
   if (state.rung == before) return std::nullopt;
   state.since_ns = now_ns;
   ++state.changes;
+  ++state.changes_by_cause[static_cast<size_t>(state.cause)];
   state.last_change = {before, state.rung,    state.cause,
                        now_ns, state.release, config_.hold_s * state.hold_factor};
   return state.last_change;

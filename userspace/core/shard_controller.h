@@ -4,6 +4,8 @@
 // argument; must not read a clock, allocate in step(), or know the packet path.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
@@ -25,6 +27,9 @@ struct RungChange {
   double hold_s = 0;  ///< and for how long it must hold
 };
 
+/// How often each cause changed a rung, by Cause.
+using CauseCounts = std::array<uint32_t, static_cast<size_t>(Cause::count)>;
+
 /// Whether the game server's own signals are used.
 enum class ReportState : uint8_t {
   fresh,    ///< used
@@ -42,8 +47,9 @@ struct ShardState {
   Release release;            ///< what would release it, hysteresis included
   uint64_t since_ns = 0;      ///< on this rung since
   RungChange last_change;
-  uint64_t changes = 0;  ///< rung changes so far
-  double pressure = 0;   ///< 0 to 2, see pressure.h
+  uint64_t changes = 0;               ///< rung changes so far
+  CauseCounts changes_by_cause = {};  ///< the same, each by what caused it
+  double pressure = 0;                ///< 0 to 2, see pressure.h
   PressureSignal pressed_by = PressureSignal::offered_cost;
   ReportState report = ReportState::missing;
 

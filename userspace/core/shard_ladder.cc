@@ -18,15 +18,9 @@ constexpr const char* kCauseTexts[] = {
 #undef X
 };
 
-/// A tick_ratio and which signal it came from.
-struct Ratio {
-  double value;
-  Cause cause;
-};
-
 bool rooms_full(const ShardSignals& signals) { return signals.room_count >= signals.room_capacity; }
 
-Degradation evaluate(Ratio ratio, const ShardSignals& signals, bool with_rooms) {
+Degradation evaluate(ActuatingRatio ratio, const ShardSignals& signals, bool with_rooms) {
   for (uint8_t rung = kRungMax; rung >= 1; --rung) {
     const RungLevel& level = kRungLevels[rung - 1];
     Degradation result;
@@ -46,16 +40,6 @@ Degradation evaluate(Ratio ratio, const ShardSignals& signals, bool with_rooms) 
     return result;
   }
   return {};
-}
-
-Ratio actuating_ratio(const ShardSignals& signals) {
-  Ratio ratio = {tick_ratio(signals.tick_p99_ms, signals.frame_budget_ms), Cause::tick_ratio};
-  const double running = tick_ratio(signals.running_tick_age_ms, signals.frame_budget_ms);
-  if (running > ratio.value) ratio = {running, Cause::running_tick};
-  if (signals.offered_cost_ratio > ratio.value) {
-    ratio = {signals.offered_cost_ratio, Cause::offered_cost};
-  }
-  return ratio;
 }
 
 }  // namespace
@@ -88,6 +72,18 @@ std::string to_text(const Release& release) {
 
 double tick_ratio(double tick_ms, double frame_budget_ms) {
   return tick_ms / std::max(1.0, frame_budget_ms);
+}
+
+ActuatingRatio actuating_ratio(const ShardSignals& signals) {
+  ActuatingRatio ratio = {tick_ratio(signals.tick_p99_ms, signals.frame_budget_ms),
+                          Cause::tick_ratio};
+  const auto worst = [&ratio](double value, Cause cause) {
+    if (value > ratio.value) ratio = {value, cause};
+  };
+  worst(tick_ratio(signals.running_tick_age_ms, signals.frame_budget_ms), Cause::running_tick);
+  worst(signals.offered_cost_ratio, Cause::offered_cost);
+  worst(tick_ratio(signals.receive_queue_ms, signals.frame_budget_ms), Cause::receive_queue);
+  return ratio;
 }
 
 Degradation evaluate_shard_degradation(const ShardSignals& signals) {

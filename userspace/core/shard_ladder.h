@@ -21,6 +21,7 @@ inline constexpr uint8_t kRungRefuseJoins = 4;
   X(tick_ratio, "p99 of the tick time against the frame budget")              \
   X(running_tick, "age of the tick that is running against the frame budget") \
   X(offered_cost, "cost of what arrives against the budget")                  \
+  X(receive_queue, "time to work off what waits in the socket")               \
   X(ring_occupancy, "occupancy of the server's queue")                        \
   X(room_capacity, "the shard holds as many rooms as it may")                 \
   X(released, "the exit condition of the rung above has held")                \
@@ -71,10 +72,20 @@ double tick_ratio(double tick_ms, double frame_budget_ms);
 /// The ladder on the measured tick: tick_ratio is tick_p99_ms / max(1, frame_budget_ms).
 Degradation evaluate_shard_degradation(const ShardSignals& signals);
 
-/// The ladder that acts: tick_ratio is the largest of the measured p99, the age of the running tick
-/// and the offered cost ratio. The measured tick alone falls as soon as shedding works, and would
-/// forbid the shedding that holds it.
+/// The ladder that acts, on actuating_ratio().
 Degradation evaluate_actuating_degradation(const ShardSignals& signals);
+
+/// A tick_ratio and which signal it came from.
+struct ActuatingRatio {
+  double value = 0;
+  Cause cause = Cause::none;
+};
+
+/// The largest of the measured p99, the age of the running tick, the offered cost ratio, and the
+/// time that what waits in the socket beyond a tick's worth would take, in budgets. The measured
+/// tick alone falls as soon as shedding works, and would forbid the shedding that holds it; and a
+/// server that reads no more may report a calm tick.
+ActuatingRatio actuating_ratio(const ShardSignals& signals);
 
 /// As evaluate_actuating_degradation, without the room count: the rung that sheds packets. A shard
 /// that is full of rooms refuses joins; that is no reason to thin what its players see.

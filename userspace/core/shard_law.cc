@@ -9,6 +9,16 @@
 namespace edgeshed::core {
 namespace {
 
+/// A server that should report and does not has lost what it would say. Whatever is missing
+/// already because nobody ever measured it stays that.
+void flag_missing(ShardMemory& memory, bool has_session) {
+  ShardSignals& signals = memory.signals;
+  if (!memory.demand.known) signals.missing |= signal_bit(PressureSignal::offered_cost);
+  if (memory.state.report == ReportState::fresh) return;
+  signals.missing |= source_bits(SignalSource::report);
+  if (has_session) signals.lost |= source_bits(SignalSource::report);
+}
+
 /// What a server's tick runs over its budget, or waits in its socket, is worked off first.
 /// An age that nobody vouches for any more is none.
 double backlog_ms(const ShardMemory& memory) {
@@ -76,6 +86,7 @@ std::optional<RungChange> ShardLaw::step(ShardMemory& memory, const ShardSample&
 
   // What may be shed, in a fixed order.
   const auto change = controller_.step(memory.state, memory.signals, now_ns);
+  flag_missing(memory, sample.has_session);
 
   // How much of it, and on which lanes.
   const double max_gap_ms =
@@ -133,8 +144,7 @@ void ShardLaw::keep_degree(ShardMemory& memory, const ShardSample& sample, doubl
   DegreeInput input;
   input.demand = memory.demand;
   input.backlog_ms = backlog_ms(memory);
-  const bool silent = memory.state.report != ReportState::fresh;
-  input.signals_missing = sample.has_session && silent ? 1 : 0;
+  input.sources_lost = sources_in(memory.signals.lost);
   input.best_effort_reserve =
       gap_reserve(memory.rates, sample.lane_tiers, memory.demand, sample.weights, max_gap_ms);
   Degree target = target_degree(input, config_.degree);

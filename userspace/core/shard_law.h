@@ -23,7 +23,8 @@ namespace edgeshed::core {
 
 /// What a tick sampled of one shard.
 struct ShardSample {
-  /// All but offered_cost_ratio, which the law computes.
+  /// All but offered_cost_ratio, which the law computes; it adds to `missing` and `lost` what a
+  /// silent server no longer says.
   ShardSignals signals;
 
   /// Messages towards the shard, ever: after contract drops and before what a plan sheds; and those

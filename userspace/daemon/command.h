@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <variant>
 
+#include "maps/events.h"
 #include "userspace/core/model.h"
+#include "userspace/core/room_override.h"
 #include "userspace/core/shard_controller.h"
 #include "userspace/daemon/spsc_queue.h"
 
@@ -32,6 +34,12 @@ struct RungOverride {
   std::uint32_t shard = 0;
   std::uint8_t rung = 0;  // 0 to 5
   std::uint64_t until_ns = 0;
+};
+
+/// The same for one room; one that does not hold ends it.
+struct RoomRungOverride {
+  std::uint16_t room = 0;  // index into Model::rooms
+  core::RoomOverride override;
 };
 
 /// The boards of a session, mapped; null: no session. They outlive the tick that is told to let go
@@ -65,6 +73,12 @@ struct ExemptCount {
   std::uint32_t connections = 0;
 };
 
+/// Connections of an endpoint that are throttled as slow consumers.
+struct ThrottledCount {
+  std::uint8_t endpoint = 0;  // number, 1 and up
+  std::uint32_t connections = 0;
+};
+
 /// Sum of the weights of a room's connections: what a fair share is a share of.
 struct RoomWeight {
   std::uint16_t room = 0;
@@ -78,18 +92,24 @@ struct SetupChange {
   Setup* next = nullptr;
 };
 
-using Command = std::variant<ShardReport, RungOverride, SessionChange, RoomsOpened, ServerThins,
-                             ExemptCount, RoomWeight, SetupChange>;
+using Command =
+    std::variant<ShardReport, RungOverride, RoomRungOverride, SessionChange, RoomsOpened,
+                 ServerThins, ExemptCount, ThrottledCount, RoomWeight, SetupChange>;
 
 /// 256 commands: at 60 Hz that is 15,000 a second, far beyond what a socket of scripts sends.
 using CommandQueue = SpscQueue<Command, 256>;
 
-/// A change of a shard's rung, for the log. A reload empties the queue before the model goes.
+/// A change of a shard's rung, or of one room's by hand, for the log and the shard's server. A
+/// reload empties the queue before the model goes.
 struct ShardChange {
   const core::Model* model = nullptr;  // whose shard
   std::uint32_t shard = 0;
   core::RungChange change;
+  int room = -1;  // index into Model::rooms; -1: the shard itself
 };
+
+/// Refusals of single connections that their servers are told of (es_event.sampled_of is 0).
+using RefusalQueue = SpscQueue<es_event, 4096>;
 
 /// When it is full, changes are lost to the log and counted in the snapshot.
 using ChangeQueue = SpscQueue<ShardChange, 256>;

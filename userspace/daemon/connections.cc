@@ -41,7 +41,8 @@ Connections::Adopted Connections::adopt(const core::Numbering& live) {
       ++adopted.kept;
       weigh(policy, 1);
       // Who is exempt is known anew: by the configuration, and by the allow list.
-      policy.flags &= static_cast<__u16>(~ES_CONN_EXEMPT);
+      // So is who reads too slowly: by a server's next report.
+      policy.flags &= static_cast<__u16>(~(ES_CONN_EXEMPT | ES_CONN_THROTTLED));
       table_.set_policy(record, policy);
       if ((policy.flags & ES_CONN_OF_SESSION) != 0) {
         owner_[record] = {kFormerSession, 0};
@@ -101,6 +102,7 @@ std::size_t Connections::make_room_for(const core::Model& next, const core::Numb
 void Connections::use(const core::Model& next) {
   model_ = &next;
   exempt_counts_.clear();  // numbers may mean other endpoints now
+  throttled_changed_ = true;
   insert_configured();
   count_exempt();
 }
@@ -209,6 +211,7 @@ void Connections::let_go(std::uint32_t record) {
     return;
   }
   owner_[record] = {};
+  throttled_changed_ |= (records_[record].policy.flags & ES_CONN_THROTTLED) != 0;
   es_policy policy = known->policy;
   policy.flags |= ES_CONN_OF_CONFIG;
   (void)insert(known->key, policy);  // it is there: nothing can be full
@@ -224,6 +227,11 @@ std::size_t Connections::remove_sessions(std::span<const std::uint32_t> sessions
     ++removed;
   }
   return removed;
+}
+
+Connections::Owner Connections::owner_of(const es_key& key) const {
+  const auto record = table_.find(key);
+  return record ? owner_[*record] : Owner{};
 }
 
 std::vector<std::uint16_t> Connections::rooms_of(std::uint32_t session) const {
@@ -251,6 +259,30 @@ void Connections::take_weight_changes(
     if (!weight_changed_[room]) continue;
     weight_changed_[room] = false;
     take(static_cast<std::uint16_t>(room), weights_[room]);
+  }
+}
+
+void Connections::throttle(std::uint32_t session, std::uint32_t row, const es_key& key) {
+  const auto record = table_.find(key);
+  if (!record || owner_[*record].session != session || owner_[*record].row != row) return;
+  es_policy policy = records_[*record].policy;
+  policy.flags |= ES_CONN_THROTTLED;
+  table_.set_policy(*record, policy);
+  throttled_changed_ = true;
+}
+
+void Connections::take_throttled_changes(
+    const std::function<void(std::uint8_t endpoint, std::uint32_t connections)>& take) {
+  if (!throttled_changed_) return;
+  throttled_changed_ = false;
+  std::vector<std::uint32_t> counts(model_->endpoints.size() + 1);
+  for (const std::uint32_t record : table_.live_records()) {
+    const std::uint8_t endpoint = records_[record].key.endpoint;
+    if ((records_[record].policy.flags & ES_CONN_THROTTLED) == 0) continue;
+    if (endpoint < counts.size()) ++counts[endpoint];
+  }
+  for (std::size_t number = 1; number < counts.size(); ++number) {
+    take(static_cast<std::uint8_t>(number), counts[number]);
   }
 }
 
@@ -322,6 +354,7 @@ void Connections::remove_record(std::uint32_t record) {
   if (!table_.remove(key)) return;
   weigh(policy, -1);
   owner_[record] = {};
+  throttled_changed_ |= (policy.flags & ES_CONN_THROTTLED) != 0;
   if (key.stream_block != 0) pending_blocks_.push_back(key.stream_block);
 }
 

@@ -72,6 +72,12 @@ class Connections {
   bool unregister(std::uint32_t session, std::uint32_t row, const es_key& key);
   /// The same for all that these sessions still have. Returns how many.
   std::size_t remove_sessions(std::span<const std::uint32_t> sessions);
+  /// Whose a connection is; kNoSession: nobody's, or not there.
+  struct Owner {
+    std::uint32_t session = kNoSession;
+    std::uint32_t row = 0;
+  };
+  [[nodiscard]] Owner owner_of(const es_key& key) const;
   /// Rooms in which a session has connections.
   [[nodiscard]] std::vector<std::uint16_t> rooms_of(std::uint32_t session) const;
   /// Called with the session of a live record that somebody else asks for: true if it is alive.
@@ -80,6 +86,14 @@ class Connections {
   /// Exempts exactly those connections that `allowed` names, now and whenever one is added.
   void allow(const AllowList& allowed);
   ExemptChanged exempt_changed;
+
+  /// A session's connection reads too slowly: from now on best-effort to it is dropped, until it is
+  /// removed. Nothing if it is not that session's and row's.
+  void throttle(std::uint32_t session, std::uint32_t row, const es_key& key);
+  /// Hears the number of throttled connections of each endpoint in which it may have changed since
+  /// the last call.
+  void take_throttled_changes(
+      const std::function<void(std::uint8_t endpoint, std::uint32_t connections)>& take);
 
   /// Hears the sum of weights of each room in which it has changed since the last call.
   void take_weight_changes(const std::function<void(std::uint16_t room, double weight)>& take);
@@ -110,14 +124,11 @@ class Connections {
 
   const core::Model* model_;
   const AllowList* allowed_ = nullptr;
-  struct Owner {
-    std::uint32_t session = kNoSession;
-    std::uint32_t row = 0;
-  };
   std::vector<Owner> owner_;                  // by record
   std::vector<std::uint32_t> exempt_counts_;  // by endpoint number, as told last
-  std::vector<double> weights_;               // by room
-  std::vector<bool> weight_changed_;          // by room
+  bool throttled_changed_ = false;
+  std::vector<double> weights_;       // by room
+  std::vector<bool> weight_changed_;  // by room
   std::span<es_connection> records_;
   std::span<es_stream_block> streams_;
   kernel::SlotTable table_;

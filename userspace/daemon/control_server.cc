@@ -20,8 +20,7 @@ using boost::system::error_code;
 namespace {
 
 /// Nothing if the peer may command the daemon, otherwise the line to refuse it with.
-std::optional<std::string> refuse_peer(int fd) {
-  const auto peer = session::peer_credentials(fd);
+std::optional<std::string> refuse_peer(const Caller& peer) {
   if (!peer) return "the peer's credentials could not be read";
   if (peer->uid == 0 || peer->uid == geteuid()) return std::nullopt;
   return fmt::format("user {} may not command this daemon; allowed: root and user {}", peer->uid,
@@ -40,7 +39,8 @@ class ControlServer::Peer : public std::enable_shared_from_this<Peer> {
         buffer_(kMessageBytesMax + 1) {}
 
   void start() {
-    if (const auto refusal = refuse_peer(socket_.native_handle())) {
+    caller_ = session::peer_credentials(socket_.native_handle());
+    if (const auto refusal = refuse_peer(caller_)) {
       spdlog::warn("control socket: {}", *refusal);
       send({error_answer(*refusal), true});
       return;
@@ -63,7 +63,7 @@ class ControlServer::Peer : public std::enable_shared_from_this<Peer> {
       send({error_answer(fmt::format("a message has at most {} bytes", kMessageBytesMax)), true});
       return;
     }
-    send(handler_(std::string_view(buffer_.data(), bytes)));
+    send(handler_(std::string_view(buffer_.data(), bytes), caller_));
   }
 
   void send(Answer answer) {
@@ -82,6 +82,7 @@ class ControlServer::Peer : public std::enable_shared_from_this<Peer> {
   session::SeqpacketSocket socket_;
   Handler handler_;
   session::PeerTicket ticket_;
+  Caller caller_;
   std::vector<char> buffer_;
   asio::socket_base::message_flags flags_ = 0;
   Answer answer_;

@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "userspace/daemon/audit_log.h"
 #include "userspace/session/seqpacket_listener.h"
 
 namespace edgeshed::daemon {
@@ -24,7 +25,7 @@ struct Answer {
 
 class ControlServer {
  public:
-  using Handler = std::function<Answer(std::string_view message)>;
+  using Handler = std::function<Answer(std::string_view message, const Caller& caller)>;
 
   /// Peers at a time; each has a buffer of kMessageBytesMax. More wait in the kernel's queue.
   static constexpr std::size_t kPeersMax = 64;

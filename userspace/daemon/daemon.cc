@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "userspace/daemon/allow_list.h"
+#include "userspace/daemon/audit_log.h"
 #include "userspace/daemon/configuration.h"
 #include "userspace/daemon/connections.h"
 #include "userspace/daemon/control_server.h"
@@ -30,6 +31,7 @@
 #include "userspace/daemon/service.h"
 #include "userspace/daemon/session_desk.h"
 #include "userspace/daemon/setup.h"
+#include "userspace/daemon/signal_sampler.h"
 #include "userspace/daemon/tick_thread.h"
 #include "userspace/daemon/ticker.h"
 #include "userspace/kernel/error.h"
@@ -44,6 +46,10 @@ namespace asio = boost::asio;
 namespace {
 
 constexpr auto kUpkeepInterval = std::chrono::milliseconds(100);
+
+/// At most 20 samples of the host's signals a second; each some ms later than the one before was.
+constexpr auto kSignalInterval = std::chrono::milliseconds(50);
+constexpr int kSignalIntervalSpreadMs = 16;
 
 std::string session_socket(const DaemonOptions& options) {
   if (!options.session_socket.empty()) return options.session_socket;
@@ -86,9 +92,11 @@ class Daemon {
         snapshots_(Ticker::empty_snapshot(setup_->model)),
         ticker_(*setup_, ticker_edges()),
         allowed_(options_.socket + ".allow"),
+        audit_(audit_path(setup_->model)),
         connections_(setup_->model, table_memory(maps_), maps_.streams(), kernel::make_grace()),
         sessions_(session_edges()),
-        service_(service_edges()) {}
+        service_(service_edges()),
+        signals_(setup_->model, sessions_, signal_box_) {}
 
   int run() {
     adopt();
@@ -103,9 +111,11 @@ class Daemon {
     edges.counters = {maps_.endpoint_counters(), maps_.room_counters(), &maps_.geometry()};
     edges.jiffies = [this] { return clock_.now(); };
     edges.events = &events_;
+    edges.refusals = &refusals_;
     edges.commands = &commands_;
     edges.changes = &changes_;
     edges.snapshots = &snapshots_;
+    edges.signals = &signal_box_;
     return edges;
   }
 
@@ -116,8 +126,13 @@ class Daemon {
     edges.connections = &connections_;
     edges.commands = &sender_;
     edges.snapshots = &snapshots_;
+    edges.refusals = &refusals_;
     edges.now_ns = monotonic_ns;
     return edges;
+  }
+
+  [[nodiscard]] std::string audit_path(const core::Model& model) const {
+    return options_.audit_log.empty() ? model.host.audit_log : options_.audit_log;
   }
 
   ServiceEdges service_edges() {
@@ -128,6 +143,7 @@ class Daemon {
     edges.changes = &changes_;
     edges.snapshots = &snapshots_;
     edges.allowed = &allowed_;
+    edges.audit = &audit_;
     edges.sessions = &sessions_;
     edges.now_ns = monotonic_ns;
     edges.interfaces = [this] {
@@ -167,7 +183,9 @@ class Daemon {
   int serve() {
     asio::io_context context(1);
     ControlServer control(context, options_.socket,
-                          [this](std::string_view message) { return service_.handle(message); });
+                          [this](std::string_view message, const Caller& caller) {
+                            return service_.handle(message, caller);
+                          });
     session::SessionServer sessions(context, session_socket(options_), sessions_,
                                     session_user_ids(setup_->model));
     session_server_ = &sessions;
@@ -187,6 +205,8 @@ class Daemon {
     asio::steady_timer timer(context);
     int exit_code = kExitOk;
     schedule_upkeep(timer, context, exit_code);
+    asio::steady_timer signal_timer(context);
+    schedule_signals(signal_timer);
     const core::Model& model = setup_->model;
     spdlog::info(
         "ready: plan generation {} is out, {} endpoints, {} shards, {} connections, {} Hz; "
@@ -203,7 +223,7 @@ class Daemon {
     hangup.async_wait([this, &hangup](const boost::system::error_code& error, int) {
       if (error) return;
       boost::json::object ignored;
-      reload(ignored);  // says in the log what came of it
+      audit_.write({}, ReloadRequest{}, reload(ignored));  // the log says what came of it
       wait_for_hangup(hangup);
     });
   }
@@ -247,6 +267,8 @@ class Daemon {
     attempt("connections", [&] { connections_.use(next_->model); });
     sessions_.use(next_->model);
     service_.use(next_->model);
+    signals_.use(next_->model);
+    audit_.use(audit_path(next_->model));
     setup_ = std::move(next_);
     if (interfaces_ != nullptr) interfaces_->use(setup_->model.interfaces);
     log_reload(difference, removed, more);
@@ -301,6 +323,18 @@ class Daemon {
     });
   }
 
+  /// Never in step with the ticks of a server, whose socket is full or empty at the same time of
+  /// each.
+  void schedule_signals(asio::steady_timer& timer) {
+    signal_timer_step_ = (signal_timer_step_ + 7) % kSignalIntervalSpreadMs;
+    timer.expires_after(kSignalInterval + std::chrono::milliseconds(signal_timer_step_));
+    timer.async_wait([&](const boost::system::error_code& error) {
+      if (error) return;
+      signals_.sample(monotonic_ns());
+      schedule_signals(timer);
+    });
+  }
+
   /// A daemon whose pins are gone goes on, since programs may still be attached; but nobody can
   /// find its maps any more, and that must be said.
   void watch_pins() {
@@ -324,12 +358,17 @@ class Daemon {
   CommandQueue commands_;
   CommandSender sender_{commands_};
   ChangeQueue changes_;
+  RefusalQueue refusals_;
   SnapshotBox snapshots_;
+  SignalBox signal_box_{SignalSample{}};
   Ticker ticker_;
   AllowList allowed_;
+  AuditLog audit_;
   Connections connections_;
   SessionDesk sessions_;
   Service service_;
+  SignalSampler signals_;
+  int signal_timer_step_ = 0;
   session::SessionServer* session_server_ = nullptr;  // while it serves, as the next
   InterfaceWatch* interfaces_ = nullptr;
   bool pins_there_ = true;

@@ -11,6 +11,7 @@ struct DaemonOptions {
   std::string pin_dir = "/sys/fs/bpf/edgeshed";
   std::string socket = "/run/edgeshed/control.sock";
   std::string session_socket;  // empty: session.sock beside `socket`
+  std::string audit_log;       // empty: [host] audit_log, or the normal log
   bool fifo = false;           // ask for SCHED_FIFO for the tick thread
 };
 

@@ -48,6 +48,7 @@ class DaemonWorld {
     edges.commands = &commands_;
     edges.changes = &changes_;
     edges.snapshots = box_.get();
+    edges.signals = &signals_;
     setup_ = std::make_unique<Setup>(model_);
     ticker_ = std::make_unique<Ticker>(*setup_, edges);
     connections_ = std::make_unique<Connections>(
@@ -58,7 +59,7 @@ class DaemonWorld {
     adopted_ = connections_->adopt();
     sessions_ = std::make_unique<SessionDesk>(
         SessionDeskEdges{&setup_->model, control_->geometry.rooms, connections_.get(), &sender_,
-                         box_.get(), [this] { return now_ns_; }});
+                         box_.get(), &refusals_, [this] { return now_ns_; }});
     ServiceEdges service;
     service.model = &setup_->model;
     service.connections = connections_.get();
@@ -66,6 +67,7 @@ class DaemonWorld {
     service.changes = &changes_;
     service.snapshots = box_.get();
     service.allowed = &allowed_;
+    service.audit = &audit_;
     service.sessions = sessions_.get();
     service.now_ns = [this] { return now_ns_; };
     service_ = std::make_unique<Service>(service);
@@ -101,10 +103,13 @@ class DaemonWorld {
   CommandQueue commands_;
   CommandSender sender_{commands_};
   ChangeQueue changes_;
+  RefusalQueue refusals_;
+  SignalBox signals_{SignalSample{}};
   std::unique_ptr<SnapshotBox> box_;
   std::unique_ptr<Setup> setup_;
   std::unique_ptr<Ticker> ticker_;
   AllowList allowed_{""};
+  AuditLog audit_{""};
   std::unique_ptr<Connections> connections_;
   std::unique_ptr<SessionDesk> sessions_;
   std::unique_ptr<Service> service_;

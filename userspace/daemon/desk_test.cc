@@ -1,4 +1,5 @@
 // Sessions without sockets: what a server may touch, what it hears, what it leaves behind.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
 
@@ -9,6 +10,7 @@
 
 #include "userspace/daemon/daemon_world.h"
 #include "userspace/daemon/session_desk.h"
+#include "userspace/daemon/signal_sampler.h"
 #include "userspace/session/session.h"
 
 namespace edgeshed::daemon {
@@ -158,6 +160,71 @@ TEST_F(DeskTest, OneServerPerShard) {
   EXPECT_NE(second.hello("nowhere"), "");
   EXPECT_STREQ(second.sent.last<es_session_welcome>().refused.name, "register_shard_unknown");
   EXPECT_NE(second.hello("other", 0), "");
+}
+
+/// What the packet path says of a refusal of the player with that address.
+es_event refusal_of(std::uint8_t host, std::uint8_t reason) {
+  es_event event{};
+  event.remote.addr_lo = __builtin_bswap64(0x0000ffff0a000000ull | host);
+  event.remote.port = __builtin_bswap16(4000);
+  event.remote.endpoint = 1;
+  event.reason = reason;
+  event.stream = 7;
+  return event;
+}
+
+TEST_F(DeskTest, AServerHearsOfItsPlayersRefusals) {
+  Server server(*this, 2);
+  server.hello("arena");
+  const std::uint32_t room = server.open("lobby");
+  server.connect(3, room, 1);
+  tick();
+  ASSERT_TRUE(refusals_.try_push(refusal_of(1, ES_REASON_fair_share)));
+  ASSERT_TRUE(refusals_.try_push(refusal_of(9, ES_REASON_fair_share)));  // nobody's
+  sessions_->upkeep();
+  const auto told = server.sent.last<es_session_event>();
+  EXPECT_EQ(told.kind, static_cast<std::uint32_t>(ES_SESSION_EVENT_message_refused));
+  EXPECT_EQ(std::make_tuple(told.row, told.room, told.value), std::make_tuple(3u, room, 0u));
+  EXPECT_STREQ(told.code.name, "room_reject_commands");
+  EXPECT_GE(told.code.retry_after_ms, 1000u);
+  EXPECT_LE(told.code.retry_after_ms, 30000u);
+  const std::size_t before = server.sent.messages.size();
+  ASSERT_TRUE(refusals_.try_push(refusal_of(1, ES_REASON_stream_rate)));
+  sessions_->upkeep();
+  EXPECT_EQ(server.sent.messages.size(), before + 1);
+  EXPECT_STREQ(server.sent.last<es_session_event>().code.name, "stream_rate");
+  EXPECT_EQ(server.sent.last<es_session_event>().value, 7u);
+  EXPECT_THAT(server.sent.last<es_session_event>().code.text, testing::HasSubstr("leave the next"));
+}
+
+TEST_F(DeskTest, ASlowConsumerIsThrottledInThePacketPath) {
+  Server server(*this, 2);
+  server.hello("arena");
+  const std::uint32_t room = server.open("lobby");
+  server.connect(0, room, 1);
+  server.connect(1, room, 2);
+  connections_->throttle(2, 0, refusal_of(1, 0).remote);
+  connections_->throttle(2, 1, refusal_of(1, 0).remote);  // another row's: nothing
+  connections_->throttle(3, 1, refusal_of(2, 0).remote);  // another session's
+  const auto throttled = [this] {
+    return std::count_if(records_.begin(), records_.end(), [](const es_connection& one) {
+      return (one.policy.flags & ES_CONN_THROTTLED) != 0;
+    });
+  };
+  EXPECT_EQ(throttled(), 1);
+  const std::uint8_t voice = 1 << ES_LANE_voice;
+  tick();
+  EXPECT_NE(live_endpoint().pass_mask[ES_OUT] & voice, 0);
+  service_->upkeep();
+  tick();
+  EXPECT_EQ(live_endpoint().pass_mask[ES_OUT] & voice, 0) << "looked up";
+  EXPECT_NE(live_endpoint().pass_mask[ES_IN] & voice, 0);
+  server.connect(0, room, 1);
+  EXPECT_EQ(throttled(), 1) << "naming it again does not make it faster";
+  server.connect(0, room, 3);
+  service_->upkeep();
+  tick();
+  EXPECT_NE(live_endpoint().pass_mask[ES_OUT] & voice, 0) << "the slow one has left";
 }
 
 TEST_F(DeskTest, AFullTableIsSaid) {
@@ -318,6 +385,36 @@ TEST_F(DeskTest, AServerThatFlapsIsPutOff) {
   service_->upkeep();
   Server server(*this, 1000);
   EXPECT_EQ(server.hello("arena"), "");
+}
+
+TEST_F(DeskTest, LagsAndRejectsOfPlayersPressTheirShardButNotThoseOfOne) {
+  Server server(*this, 2);
+  server.hello("arena");
+  const std::uint32_t room = server.open("lobby");
+  for (std::uint8_t row = 0; row < 3; ++row) server.connect(row, room, row + 1);
+  tick();
+  auto& board = const_cast<es_report_board&>(*setup_->shards[0].boards.report);
+  SignalSampler sampler(setup_->model, *sessions_, signals_);
+  const auto play = [&](std::uint32_t rejecting) -> const core::ShardSignals& {
+    for (int i = 0; i < 20; ++i) {
+      now_ns_ += 100'000'000;
+      for (std::uint32_t row = 0; row < rejecting; ++row) ++board.connection[row].rejects[1];
+      sessions_->upkeep();
+      sampler.sample(now_ns_);
+      tick();
+    }
+    return box_->latest().shards[0].signals;
+  };
+  EXPECT_EQ(play(0).rejected_share, 0);
+  EXPECT_EQ(play(1).rejected_share, 0) << "an abuser does not speak for the shard";
+  EXPECT_NEAR(play(2).rejected_share, 2 / 3.0, 1e-9);
+  board.connection[2].latest_seq = 30;
+  board.connection[2].acked_seq = 10;
+  EXPECT_EQ(play(0).ack_lag_p95, 20 - model_.room_state.ack_lag[0]);
+  // Nobody says so of a shard without a session.
+  const core::ShardSignals& other = box_->latest().shards[1].signals;
+  EXPECT_EQ(other.missing & kRoomSignals, kRoomSignals);
+  EXPECT_EQ(other.lost, 0);
 }
 
 TEST_F(DeskTest, RandomBytesEndTheirSessionAndNothingElse) {

@@ -17,6 +17,9 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--session-socket", options.session_socket,
                  "The socket for game servers (default: session.sock beside --socket)");
+  app.add_option("--audit-log", options.audit_log,
+                 "File for what people order, a JSON line each (default: [host] audit_log, else "
+                 "the log)");
   app.add_flag("--fifo", options.fifo, "Run the tick thread SCHED_FIFO");
   app.footer(
       "Runs in the foreground and logs to standard error. First: edgeshed attach.\n"

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <memory>
 
+#include "userspace/daemon/command.h"
 #include "userspace/daemon/snapshot.h"
 
 struct ring_buffer;
@@ -21,15 +22,16 @@ class EventRing {
   explicit EventRing(int events_fd);
   ~EventRing();
 
-  /// Appends what is in the ring to `tail`, up to kBatchMax records. No syscall.
-  /// Returns the number of records.
-  std::size_t consume(EventTail& tail);
+  /// Appends what is in the ring, up to kBatchMax records: samples to `tail`, refusals that a
+  /// server is told of to `refusals` (null: dropped). No syscall. Returns the number of records.
+  std::size_t consume(EventTail& tail, RefusalQueue* refusals = nullptr);
 
  private:
   static int take(void* context, void* data, std::size_t bytes);
 
   struct Batch {
     EventTail* tail = nullptr;
+    RefusalQueue* refusals = nullptr;
     std::size_t count = 0;
   };
   struct Deleter {

@@ -58,6 +58,13 @@ class Members {
     return static_cast<std::uint32_t>(*value);
   }
 
+  [[nodiscard]] bool flag(std::string_view name) {
+    const json::value* value = find(name, true);
+    if (value == nullptr) return false;
+    if (!value->is_bool()) malformed(fmt::format("{} must be true or false", name));
+    return value->is_bool() && value->get_bool();
+  }
+
   /// A misspelt optional member would otherwise be ignored without a word.
   void only(std::initializer_list<std::string_view> names) {
     for (const auto& member : object_) {
@@ -120,13 +127,25 @@ DisconnectRequest read_disconnect(Members& members) {
   return {members.text("remote", true), members.text("endpoint", true)};
 }
 
-OverrideRequest read_override(Members& members) {
-  members.only({"shard", "rung", "for_s"});
-  OverrideRequest override;
-  override.shard = members.text("shard", true);
-  override.rung = members.whole("rung", true, 5).value_or(0);
-  override.for_s = members.number("for_s", true, 0, kOverrideSecondsMax).value_or(0);
-  return override;
+SetRequest read_set(Members& members) {
+  members.only({"kind", "name", "rung", "for_s"});
+  SetRequest set;
+  set.kind = members.text("kind", true);
+  set.name = members.text("name", true);
+  set.rung = members.whole("rung", false, 5);
+  const auto for_s = members.number("for_s", set.rung.has_value(), kSetSecondsMin, kSetSecondsMax);
+  set.for_s = for_s.value_or(0);
+  return set;
+}
+
+DrainRequest read_drain(Members& members) {
+  members.only({"shard", "on"});
+  return {members.text("shard", true), members.flag("on")};
+}
+
+BypassRequest read_bypass(Members& members) {
+  members.only({"on"});
+  return {members.flag("on")};
 }
 
 AllowRequest read_allow(Members& members) {
@@ -167,7 +186,9 @@ std::optional<Request> read_members(std::string_view command, Members& members) 
   if (command == "report") return read_report(members);
   if (command == "connect") return read_connect(members);
   if (command == "disconnect") return read_disconnect(members);
-  if (command == "override") return read_override(members);
+  if (command == "set") return read_set(members);
+  if (command == "drain") return read_drain(members);
+  if (command == "bypass") return read_bypass(members);
   if (command == "names") return read_names(members);
   if (command == "allow") return read_allow(members);
   if (command == "rooms") return read_rooms(members);
@@ -204,11 +225,20 @@ json::object write_members(const DisconnectRequest& disconnect) {
       {"command", "disconnect"}, {"remote", disconnect.remote}, {"endpoint", disconnect.endpoint}};
 }
 
-json::object write_members(const OverrideRequest& override) {
-  return {{"command", "override"},
-          {"shard", override.shard},
-          {"rung", override.rung},
-          {"for_s", override.for_s}};
+json::object write_members(const SetRequest& set) {
+  json::object object{{"command", "set"}, {"kind", set.kind}, {"name", set.name}};
+  if (!set.rung) return object;
+  object["rung"] = *set.rung;
+  object["for_s"] = set.for_s;
+  return object;
+}
+
+json::object write_members(const DrainRequest& drain) {
+  return {{"command", "drain"}, {"shard", drain.shard}, {"on", drain.on}};
+}
+
+json::object write_members(const BypassRequest& bypass) {
+  return {{"command", "bypass"}, {"on", bypass.on}};
 }
 
 json::object write_members(const StatusRequest& status) {
@@ -254,17 +284,19 @@ std::variant<Request, Refusal> parse_request(std::string_view message) {
   std::optional<Request> request = read_members(command->get_string(), members);
   if (!request) {
     return Refusal{true, fmt::format("unknown command {}; allowed: report, connect, disconnect, "
-                                     "override, allow, place, reload, status, events, rooms, "
-                                     "names",
+                                     "set, drain, bypass, allow, place, reload, status, events, "
+                                     "rooms, names",
                                      Members::shortened(command->get_string()))};
   }
   if (members.refusal()) return *members.refusal();
   return *std::move(request);
 }
 
-std::string to_message(const Request& request) {
-  return std::visit([](const auto& one) { return json::serialize(write_members(one)); }, request);
+json::object to_object(const Request& request) {
+  return std::visit([](const auto& one) { return write_members(one); }, request);
 }
+
+std::string to_message(const Request& request) { return json::serialize(to_object(request)); }
 
 std::string ok_answer(json::object more) {
   json::object answer{{"ok", true}};

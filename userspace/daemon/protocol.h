@@ -3,7 +3,9 @@
 //   {"command":"report","shard":"arena","tick_p99_ms":14.2,"ring":0.1,"rooms":3}
 //   {"command":"connect","remote":"203.0.113.7:40000","endpoint":"game","priority":200}
 //   {"command":"disconnect","remote":"203.0.113.7:40000","endpoint":"game"}
-//   {"command":"override","shard":"arena","rung":2,"for_s":30}
+//   {"command":"set","kind":"shard","name":"arena","rung":2,"for_s":30}
+//   {"command":"set","kind":"room","name":"lobby"}   {"command":"drain","shard":"arena","on":true}
+//   {"command":"bypass","on":true}
 //   {"command":"allow","address":"203.0.113.7","for_s":3600}   {"command":"reload"}
 //   {"command":"status","first":0}   {"command":"events"}   {"command":"rooms","first":0}
 //   {"command":"place","room":"match-7","players":16}
@@ -53,10 +55,22 @@ struct DisconnectRequest {
 };
 
 /// A rung by hand. It wins over the ladder and expires.
-struct OverrideRequest {
+struct SetRequest {
+  std::string kind;  // "shard" or "room"
+  std::string name;
+  std::optional<std::uint32_t> rung;  // 0 to 5; absent: the ladder decides again
+  double for_s = 0;                   // with a rung: kSetSecondsMin to kSetSecondsMax
+};
+
+/// A shard takes no new rooms, or takes them again.
+struct DrainRequest {
   std::string shard;
-  std::uint32_t rung = 0;  // 0 to 5
-  double for_s = 0;        // above 0, up to kOverrideSecondsMax; 0: ends an override
+  bool on = true;
+};
+
+/// What `edgeshed bypass` has done to the control page already; for the audit log only.
+struct BypassRequest {
+  bool on = true;
 };
 
 /// An address that is never shed, for a while. for_s 0: ends it.
@@ -72,7 +86,8 @@ struct ReloadRequest {};
 struct StatusRequest {
   std::uint32_t first = 0;
 };
-inline constexpr std::size_t kShardsPerAnswer = 48;  // of about 1 KB with session and endpoint
+// Of at most 2.8 KB with signals, session and endpoint.
+inline constexpr std::size_t kShardsPerAnswer = 16;
 
 /// The sampled sheds that the daemon keeps.
 struct EventsRequest {};
@@ -88,7 +103,7 @@ inline constexpr std::size_t kNamesPerAnswer = 512;  // of at most 63 B: half of
 struct RoomsRequest {
   std::uint32_t first = 0;
 };
-inline constexpr std::size_t kRoomsPerAnswer = 128;  // of about 400 B: within an answer
+inline constexpr std::size_t kRoomsPerAnswer = 90;  // of at most 650 B: within an answer
 
 /// Whether a room could be placed now. Changes nothing.
 struct PlaceRequest {
@@ -96,14 +111,16 @@ struct PlaceRequest {
   std::uint32_t players = 0;
 };
 
-using Request = std::variant<ReportRequest, ConnectRequest, DisconnectRequest, OverrideRequest,
-                             AllowRequest, ReloadRequest, StatusRequest, EventsRequest,
-                             NamesRequest, RoomsRequest, PlaceRequest>;
+using Request =
+    std::variant<ReportRequest, ConnectRequest, DisconnectRequest, SetRequest, DrainRequest,
+                 BypassRequest, AllowRequest, ReloadRequest, StatusRequest, EventsRequest,
+                 NamesRequest, RoomsRequest, PlaceRequest>;
 
 inline constexpr double kTickMsMax = 600'000;  // ten minutes: longer is a broken clock
 inline constexpr double kWeightMin = 0.004;    // 256 / weight fits 16 bits
 inline constexpr double kWeightMax = 256;
-inline constexpr double kOverrideSecondsMax = 86'400;
+inline constexpr double kSetSecondsMin = 0.001;
+inline constexpr double kSetSecondsMax = 86'400;
 inline constexpr double kAllowSecondsMax = 30 * 86'400;
 
 /// A message that was refused. `malformed`: the sender does not speak this protocol, and its
@@ -115,6 +132,9 @@ struct Refusal {
 
 /// Reads one message. Never throws; takes any bytes.
 [[nodiscard]] std::variant<Request, Refusal> parse_request(std::string_view message);
+
+/// The message's members, "command" first.
+[[nodiscard]] boost::json::object to_object(const Request& request);
 
 /// The message that parse_request reads back as `request`.
 [[nodiscard]] std::string to_message(const Request& request);

@@ -27,7 +27,10 @@ TEST(Protocol, ReadsBackWhatItWrites) {
   EXPECT_EQ(back.weight, 2.5);
   const Request requests[] = {ReportRequest{"a", 1.5, 2, 0.5, 7},
                               DisconnectRequest{"r", "e"},
-                              OverrideRequest{"a", 3, 10},
+                              SetRequest{"shard", "a", 3, 10},
+                              SetRequest{"room", "a", {}, 0},
+                              DrainRequest{"a", true},
+                              BypassRequest{false},
                               StatusRequest{},
                               EventsRequest{},
                               NamesRequest{"room", 512}};
@@ -39,13 +42,16 @@ TEST(Protocol, ReadsBackWhatItWrites) {
 }
 
 TEST(Protocol, ImpossibleValuesAreRefusedAndTheConnectionGoesOn) {
-  for (const char* message : {R"({"command":"report","shard":"a","tick_p99_ms":-0.1})",
-                              R"({"command":"report","shard":"a","tick_p99_ms":600001})",
-                              R"({"command":"report","shard":"a","tick_p99_ms":1,"ring":1.01})",
-                              R"({"command":"report","shard":"a","tick_p99_ms":1,"rooms":1.5})",
-                              R"({"command":"override","shard":"a","rung":6,"for_s":1})",
-                              R"({"command":"connect","remote":"r","endpoint":"e","priority":256})",
-                              R"({"command":"connect","remote":"r","endpoint":"e","weight":0})"}) {
+  for (const char* message :
+       {R"({"command":"report","shard":"a","tick_p99_ms":-0.1})",
+        R"({"command":"report","shard":"a","tick_p99_ms":600001})",
+        R"({"command":"report","shard":"a","tick_p99_ms":1,"ring":1.01})",
+        R"({"command":"report","shard":"a","tick_p99_ms":1,"rooms":1.5})",
+        R"({"command":"set","kind":"room","name":"a","rung":6,"for_s":1})",
+        R"({"command":"set","kind":"room","name":"a","rung":5,"for_s":0})",
+        R"({"command":"set","kind":"shard","name":"a","rung":5,"for_s":86401})",
+        R"({"command":"connect","remote":"r","endpoint":"e","priority":256})",
+        R"({"command":"connect","remote":"r","endpoint":"e","weight":0})"}) {
     const Refusal refusal = refused(message);
     EXPECT_FALSE(refusal.malformed) << message;
     EXPECT_NE(refusal.error.find("allowed: "), std::string::npos) << refusal.error;
@@ -60,6 +66,9 @@ TEST(Protocol, MalformedMessagesEndTheConnection) {
        {std::string(), std::string("{"), std::string("[]"), std::string("null"), deep, long_name,
         std::string(R"({"command":"dance"})"), std::string(R"({"command":7})"),
         std::string(R"({"command":"report","shard":"a"})"),
+        std::string(R"({"command":"set","kind":"shard","name":"a","rung":1})"),
+        std::string(R"({"command":"drain","shard":"a","on":1})"),
+        std::string(R"({"command":"drain","shard":"a"})"),
         std::string(R"({"command":"report","shard":"a","tick_p99_ms":"1"})"),
         std::string(R"({"command":"report","shard":"a","tick_p99_ms":NaN})"),
         std::string(R"({"command":"report","shard":"a","tick_p99_ms":1,"rign":1})"),

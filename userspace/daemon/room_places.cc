@@ -39,6 +39,7 @@ std::optional<session::Refused> RoomPlaces::judge(const core::Model& model, std:
   core::HostUsage host;
   host.connections = static_cast<std::uint32_t>(connections);
   core::ShardUsage usage;
+  usage.draining = drains(model.shards[shard].name);
   usage.room_capacity = model.shards[shard].room_capacity;
   for (const auto& [number, placed] : placed_) {
     ++host.rooms;
@@ -64,6 +65,10 @@ std::optional<session::Refused> RoomPlaces::judge(const core::Model& model, std:
                          "the host; tick ratio {:.2f}",
                          model.rooms[room].name, model.shards[shard].name, usage.rooms,
                          usage.players, host.rooms, host.players, usage.tick_ratio)};
+}
+
+bool RoomPlaces::drain(const std::string& shard, bool on) {
+  return on ? draining_.insert(shard).second : draining_.erase(shard) != 0;
 }
 
 void RoomPlaces::place(std::uint16_t room, session::SessionId session, std::uint32_t players) {

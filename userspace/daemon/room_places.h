@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -32,6 +34,11 @@ class RoomPlaces {
   void place(std::uint16_t room, session::SessionId session, std::uint32_t players);
   void release(std::uint16_t room) { placed_.erase(room); }
 
+  /// A shard takes no rooms but those that return (`edgeshed drain`), or takes them again. By name,
+  /// so that it outlasts a reload. False: it was so already.
+  bool drain(const std::string& shard, bool on);
+  [[nodiscard]] bool drains(const std::string& shard) const { return draining_.contains(shard); }
+
   /// What a session had open, in no particular order.
   [[nodiscard]] std::vector<std::uint16_t> rooms_of(session::SessionId session) const;
   [[nodiscard]] bool is_open(std::uint16_t room) const { return placed_.contains(room); }
@@ -53,6 +60,7 @@ class RoomPlaces {
   [[nodiscard]] bool may_return(std::uint16_t room, std::uint32_t players) const;
 
  private:
+  std::set<std::string> draining_;
   std::map<std::uint16_t, Placed> placed_;
   std::multimap<session::SessionId, std::pair<std::uint16_t, std::uint32_t>> orphans_;
 };

@@ -64,4 +64,10 @@ void RoomWatch::end(const core::Model& model,
   }
 }
 
+bool RoomWatch::governor_rejects(std::uint16_t room, std::uint64_t now_ns) const {
+  // A second of the packet path, and one look of the service thread.
+  constexpr std::uint64_t kNewsNs = 1'200'000'000;
+  return governor_ns_[room] != 0 && now_ns - governor_ns_[room] < kNewsNs;
+}
+
 }  // namespace edgeshed::daemon

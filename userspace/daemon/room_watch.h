@@ -34,7 +34,8 @@ core::RoomConnection watch(WatchedPeer& peer, const es_board_connection& row, st
 class RoomWatch {
  public:
   /// `rooms`: that the maps hold.
-  explicit RoomWatch(std::size_t rooms) : observed_(rooms), states_(rooms), at_evict_(rooms) {}
+  explicit RoomWatch(std::size_t rooms)
+      : observed_(rooms), states_(rooms), at_evict_(rooms), governor_ns_(rooms) {}
 
   /// A pass begins: nothing has been observed.
   void begin();
@@ -46,10 +47,18 @@ class RoomWatch {
   [[nodiscard]] const core::RoomState& state(std::uint16_t room) const { return states_[room]; }
   [[nodiscard]] std::uint32_t at_evict(std::uint16_t room) const { return at_evict_[room]; }
 
+  /// The packet path refused a sample of a stream, for the governor's limits. Any room number.
+  void note_governor(std::uint16_t room, std::uint64_t now_ns) {
+    if (room < governor_ns_.size()) governor_ns_[room] = now_ns;
+  }
+  /// Whether it did within the last second (it says so once a second for each connection).
+  [[nodiscard]] bool governor_rejects(std::uint16_t room, std::uint64_t now_ns) const;
+
  private:
   std::vector<core::RoomObservation> observed_;
   std::vector<core::RoomState> states_;
   std::vector<std::uint32_t> at_evict_;
+  std::vector<std::uint64_t> governor_ns_;  // 0: never
 };
 
 }  // namespace edgeshed::daemon

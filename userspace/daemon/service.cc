@@ -12,20 +12,39 @@
 
 namespace edgeshed::daemon {
 namespace json = boost::json;
+namespace {
 
-Answer Service::handle(std::string_view message) {
+/// The line for a name that nobody has: it says which there are, as far as a line goes.
+template <typename List>
+std::string unknown(std::string_view kind, std::string_view name, const List& list) {
+  std::string names;
+  for (const auto& one : list) {
+    if (!core::exists(one)) continue;
+    if (names.size() > 200) {
+      names += ", ...";
+      break;
+    }
+    names += (names.empty() ? "" : ", ") + one.name;
+  }
+  return fmt::format("unknown {} \"{}\"; configured: {}", kind, name, names);
+}
+
+}  // namespace
+
+Answer Service::handle(std::string_view message, const Caller& caller) {
   const auto parsed = parse_request(message);
   if (const auto* refusal = std::get_if<Refusal>(&parsed)) return refuse(*refusal);
+  const Request& request = std::get<Request>(parsed);
   json::object more;
   std::string error;
   try {
-    error = std::visit([&](const auto& request) { return act(request, more); },
-                       std::get<Request>(parsed));
+    error = std::visit([&](const auto& one) { return act(one, more); }, request);
   } catch (const std::exception& failure) {
     // A grace period that the kernel refused: the message failed, the daemon goes on.
     error = failure.what();
     spdlog::error("control socket: {}", error);
   }
+  if (is_order(request)) edges_.audit->write(caller, request, error);
   if (!error.empty()) return {error_answer(error), false};
   return {ok_answer(std::move(more)), false};
 }
@@ -41,17 +60,16 @@ Answer Service::refuse(const Refusal& refusal) {
 
 std::string Service::find_shard(const std::string& name, std::uint32_t& shard) const {
   const int found = core::find_shard(*edges_.model, name);
-  if (found >= 0) {
-    shard = static_cast<std::uint32_t>(found);
-    return {};
-  }
-  std::string names;
-  for (const core::Shard& one : edges_.model->shards) {
-    if (!core::exists(one)) continue;
-    if (names.size() > 200) break;
-    names += (names.empty() ? "" : ", ") + one.name;
-  }
-  return fmt::format("unknown shard \"{}\"; configured: {}", name, names);
+  if (found < 0) return unknown("shard", name, edges_.model->shards);
+  shard = static_cast<std::uint32_t>(found);
+  return {};
+}
+
+std::string Service::find_room(const std::string& name, std::uint16_t& room) const {
+  const int found = core::find_room(*edges_.model, name);
+  if (found < 0) return unknown("room", name, edges_.model->rooms);
+  room = static_cast<std::uint16_t>(found);
+  return {};
 }
 
 std::string Service::send(const Command& command) {
@@ -76,14 +94,33 @@ std::string Service::act(const ReportRequest& request, More&) {
   return error;
 }
 
-std::string Service::act(const OverrideRequest& request, More&) {
-  RungOverride override;
-  if (std::string error = find_shard(request.shard, override.shard); !error.empty()) return error;
-  override.rung = static_cast<std::uint8_t>(request.rung);
-  if (request.for_s > 0) {
-    override.until_ns = edges_.now_ns() + static_cast<std::uint64_t>(request.for_s * 1e9);
+std::string Service::act(const SetRequest& request, More&) {
+  const auto rung = static_cast<std::uint8_t>(request.rung.value_or(0));
+  const auto for_ns = static_cast<std::uint64_t>(request.for_s * 1e9);
+  const std::uint64_t until_ns = request.rung ? edges_.now_ns() + for_ns : 0;
+  if (request.kind == "shard") {
+    RungOverride override{0, rung, until_ns};
+    std::string error = find_shard(request.name, override.shard);
+    return error.empty() ? send(override) : error;
   }
-  return send(override);
+  if (request.kind == "room") {
+    RoomRungOverride override{0, {rung, until_ns}};
+    std::string error = find_room(request.name, override.room);
+    return error.empty() ? send(override) : error;
+  }
+  return fmt::format("unknown kind \"{}\"; allowed: shard, room", request.kind);
+}
+
+std::string Service::act(const DrainRequest& request, More& more) {
+  std::uint32_t shard = 0;
+  if (std::string error = find_shard(request.shard, shard); !error.empty()) return error;
+  more["changed"] = edges_.sessions->drain(shard, request.on);
+  return {};
+}
+
+std::string Service::act(const BypassRequest& request, More&) {
+  spdlog::warn("bypass is {}", request.on ? "on: everything passes" : "off: the plan decides");
+  return {};
 }
 
 std::string Service::act(const ConnectRequest& request, More&) {
@@ -121,9 +158,14 @@ std::string Service::act(const ReloadRequest&, More& more) { return edges_.reloa
 std::string Service::act(const StatusRequest& request, More& more) {
   figures_.connections = edges_.connections->size();
   figures_.connections_max = edges_.connections->capacity();
+  figures_.audit_lost = edges_.audit->lost();
   const std::uint64_t now_ns = edges_.now_ns();
   const std::size_t end = request.first + kShardsPerAnswer;
   more = status_json(edges_.snapshots->latest(), figures_, now_ns, request.first, end);
+  for (json::value& shard : more["shards"].as_array()) {
+    const std::string name(shard.at("name").as_string());
+    if (edges_.sessions->places().drains(name)) shard.as_object()["placement"] = "draining";
+  }
   more["sessions"] = edges_.sessions->to_json(request.first, end);
   more["next"] = end;
   more["total"] = std::max(edges_.model->shards.size(), edges_.model->endpoints.size());
@@ -138,14 +180,14 @@ RoomFacts Service::facts_of(std::uint16_t room) const {
   facts.open = edges_.sessions->places().is_open(room);
   facts.state = edges_.sessions->rooms().state(room);
   facts.consumers_at_evict = edges_.sessions->rooms().at_evict(room);
+  facts.governor_rejects = edges_.sessions->rooms().governor_rejects(room, edges_.now_ns());
   return facts;
 }
 
 std::string Service::act(const PlaceRequest& request, More& more) {
-  const int room = core::find_room(*edges_.model, request.room);
-  if (room < 0) return fmt::format("unknown room \"{}\"", request.room);
-  const auto refused =
-      edges_.sessions->judge_placement(static_cast<std::uint16_t>(room), request.players);
+  std::uint16_t room = 0;
+  if (std::string error = find_room(request.room, room); !error.empty()) return error;
+  const auto refused = edges_.sessions->judge_placement(room, request.players);
   more["admitted"] = !refused;
   if (!refused) return {};
   const core::CodeInfo& info = core::code_info(refused->code);
@@ -204,6 +246,13 @@ void Service::log_changes() {
   ShardChange entry;
   while (edges_.changes->try_pop(entry)) {
     const core::RungChange& change = entry.change;
+    if (entry.room >= 0) {
+      spdlog::info("room {}: rung {} -> {} ({}), {}", entry.model->rooms[entry.room].name,
+                   change.from, change.to, core::code_info(core::rung_code(change.to)).name,
+                   core::cause_text(change.cause));
+      edges_.sessions->rung_changed(entry);
+      continue;
+    }
     spdlog::info("shard {}: rung {} -> {} ({}), {}; released by {} for {:.1f} s",
                  entry.model->shards[entry.shard].name, change.from, change.to,
                  core::code_info(core::rung_code(change.to)).name, core::cause_text(change.cause),
@@ -220,6 +269,10 @@ void Service::upkeep() {
     edges_.connections->take_weight_changes([this](std::uint16_t room, double weight) {
       edges_.commands->send(RoomWeight{room, weight});
     });
+    edges_.connections->take_throttled_changes(
+        [this](std::uint8_t endpoint, std::uint32_t connections) {
+          edges_.commands->send(ThrottledCount{endpoint, connections});
+        });
     edges_.connections->upkeep();
   } catch (const std::exception& failure) {
     spdlog::error("slot table: {}; removed connections are not freed yet", failure.what());

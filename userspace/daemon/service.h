@@ -10,6 +10,7 @@
 
 #include "userspace/core/model.h"
 #include "userspace/daemon/allow_list.h"
+#include "userspace/daemon/audit_log.h"
 #include "userspace/daemon/command_sender.h"
 #include "userspace/daemon/connections.h"
 #include "userspace/daemon/control_server.h"
@@ -28,6 +29,7 @@ struct ServiceEdges {
   ChangeQueue* changes = nullptr;
   SnapshotBox* snapshots = nullptr;
   AllowList* allowed = nullptr;
+  AuditLog* audit = nullptr;
   SessionDesk* sessions = nullptr;
   std::function<std::uint64_t()> now_ns;  // CLOCK_MONOTONIC
   /// The watched interfaces, for status.
@@ -40,8 +42,9 @@ class Service {
  public:
   explicit Service(const ServiceEdges& edges) : edges_(edges) {}
 
-  /// Acts on one message. Never throws for what a message says.
-  [[nodiscard]] Answer handle(std::string_view message);
+  /// Acts on one message of `caller`, and puts orders on record. Never throws for what a message
+  /// says.
+  [[nodiscard]] Answer handle(std::string_view message, const Caller& caller = {});
 
   /// Logs rung changes, keeps the slot table tidy, ends what has expired. Call it every 100 ms or
   /// so.
@@ -61,7 +64,9 @@ class Service {
   std::string act(const ReportRequest& request, More& more);
   std::string act(const ConnectRequest& request, More& more);
   std::string act(const DisconnectRequest& request, More& more);
-  std::string act(const OverrideRequest& request, More& more);
+  std::string act(const SetRequest& request, More& more);
+  std::string act(const DrainRequest& request, More& more);
+  std::string act(const BypassRequest& request, More& more);
   std::string act(const AllowRequest& request, More& more);
   std::string act(const ReloadRequest& request, More& more);
   std::string act(const StatusRequest& request, More& more);
@@ -71,6 +76,7 @@ class Service {
   std::string act(const PlaceRequest& request, More& more);
 
   std::string find_shard(const std::string& name, std::uint32_t& shard) const;
+  std::string find_room(const std::string& name, std::uint16_t& room) const;
   std::string send(const Command& command);
   Answer refuse(const Refusal& refusal);
   [[nodiscard]] RoomFacts facts_of(std::uint16_t room) const;

@@ -9,7 +9,9 @@
 #include <string_view>
 #include <utility>
 
+#include "maps/reasons.h"
 #include "userspace/core/codes.h"
+#include "userspace/core/codes_text.h"
 
 namespace edgeshed::daemon {
 namespace json = boost::json;
@@ -42,6 +44,25 @@ es_session_event event_of(es_session_event_kind kind, std::uint32_t room, std::u
   event.room = room;
   event.value = value;
   return event;
+}
+
+/// What the author of a stream is told, with the stream's own time to retry; all else was refused
+/// by load, until the ramp says so.
+Code refusal_code(std::uint8_t reason) {
+  switch (reason) {
+    case ES_REASON_stream_rate:
+      return Code::stream_rate;
+    case ES_REASON_stream_bytes:
+      return Code::stream_bytes;
+    case ES_REASON_player_bytes:
+      return Code::player_bytes;
+    case ES_REASON_room_bytes:
+      return Code::room_bytes;
+    case ES_REASON_stream_cap:
+      return Code::stream_cap;
+    default:
+      return Code::room_reject_commands;
+  }
 }
 
 /// A message of a session that a reload has just ended.
@@ -145,7 +166,10 @@ std::variant<session::Grant, Refused> SessionDesk::open(SessionId id,
 }
 
 void SessionDesk::welcomed(SessionId id) {
-  if (Open* const open = find(id)) open->boards->close_descriptors();
+  Open* const open = find(id);
+  if (open == nullptr) return;
+  open->boards->close_descriptors();
+  tell_draining(*open);
 }
 
 std::variant<std::uint32_t, Refused> SessionDesk::room_open(SessionId id, std::string_view name,
@@ -312,18 +336,48 @@ void SessionDesk::expire_orphans(std::uint64_t now_ns) {
   if (removed != 0) spdlog::warn("{} connections of sessions that are gone: removed", removed);
 }
 
-void SessionDesk::tell(Open& open, es_session_event event, Code code) {
-  event.code = session::to_wire({code, {}});
+void SessionDesk::tell(Open& open, es_session_event event, Code code, std::string text) {
+  event.code = session::to_wire({code, std::move(text)});
   session::send_event(*open.output, event);
 }
 
 void SessionDesk::rung_changed(const ShardChange& change) {
   if (change.model != edges_.model) return;
+  const bool of_room = change.room >= 0;
+  const auto room = of_room ? static_cast<std::uint32_t>(change.room) : ES_SESSION_NONE;
   for (auto& [id, open] : sessions_) {
     if (open.shard != change.shard) continue;
-    tell(open, event_of(ES_SESSION_EVENT_rung, ES_SESSION_NONE, change.change.to),
-         core::rung_code(change.change.to));
+    if (of_room && !places_.is_of(static_cast<std::uint16_t>(room), id)) continue;
+    tell(open, event_of(ES_SESSION_EVENT_rung, room, change.change.to),
+         core::rung_code(change.change.to), core::cause_text(change.change.cause));
+    if (!of_room) tell_draining(open);
   }
+}
+
+std::uint8_t SessionDesk::rung_of(std::uint32_t shard) const {
+  const Snapshot& snapshot = edges_.snapshots->latest();
+  return snapshot.model == edges_.model ? snapshot.shards[shard].state.rung : 0;
+}
+
+void SessionDesk::tell_draining(Open& open) {
+  if (!places_.drains(edges_.model->shards[open.shard].name)) return;
+  tell(open, event_of(ES_SESSION_EVENT_rung, ES_SESSION_NONE, rung_of(open.shard)),
+       Code::shard_draining, "an operator has closed placement; rooms that are open go on");
+}
+
+bool SessionDesk::drain(std::uint32_t shard, bool on) {
+  const std::string& name = edges_.model->shards[shard].name;
+  if (!places_.drain(name, on)) return false;
+  spdlog::info("shard {}: {}", name, on ? "drains: takes no new rooms" : "takes rooms again");
+  const std::uint8_t rung = rung_of(shard);
+  for (auto& [id, open] : sessions_) {
+    if (open.shard != shard) continue;
+    tell_draining(open);
+    if (on) continue;
+    tell(open, event_of(ES_SESSION_EVENT_rung, ES_SESSION_NONE, rung), core::rung_code(rung),
+         "an operator has opened placement again");
+  }
+  return true;
 }
 
 void SessionDesk::upkeep() {
@@ -339,6 +393,7 @@ void SessionDesk::upkeep() {
   });
   watch_peers();
   tell_refused_reports(snapshot);
+  tell_refused_messages(snapshot);
 }
 
 void SessionDesk::tell_ticks() {
@@ -363,6 +418,40 @@ void SessionDesk::tell_refused_reports(const Snapshot& snapshot) {
     open.reports_refused = view.reports_refused;
     tell(open, event_of(ES_SESSION_EVENT_refused, ES_SESSION_NONE, 0), view.refusal);
   }
+}
+
+void SessionDesk::tell_refused_messages(const Snapshot& snapshot) {
+  es_event event;
+  // As many as the queue holds: what comes meanwhile waits for the next time.
+  for (std::size_t i = 0; i < RefusalQueue::capacity(); ++i) {
+    if (edges_.refusals == nullptr || !edges_.refusals->try_pop(event)) return;
+    if (snapshot.model == edges_.model) tell_refused_message(event, snapshot);
+  }
+}
+
+void SessionDesk::tell_refused_message(const es_event& event, const Snapshot& snapshot) {
+  if (refusal_code(event.reason) != Code::room_reject_commands) {
+    watch_.note_governor(event.room, edges_.now_ns());
+  }
+  const Connections::Owner owner = edges_.connections->owner_of(event.remote);
+  Open* const open = find(owner.session);
+  if (open == nullptr || owner.row >= open->peers.size() || !open->peers[owner.row].used) return;
+  const Peer& peer = open->peers[owner.row];
+  const core::RetryAfter& retry = snapshot.shards[open->shard].retry;
+  const double draw = std::uniform_real_distribution<>(0, 1)(chance_);
+  es_session_event told = event_of(ES_SESSION_EVENT_message_refused, peer.room, 0);
+  told.row = owner.row;
+  told.player = peer.player;
+  const Code code = refusal_code(event.reason);
+  if (code == Code::room_reject_commands) {
+    told.code = session::to_wire({code, {}});
+    told.code.retry_after_ms =
+        static_cast<std::uint32_t>(1000 * (retry.least_s + draw * retry.spread_s));
+  } else {
+    told.code = session::to_wire({code, core::hint_text(core::code_info(code).hint)});
+    told.value = event.stream;
+  }
+  session::send_event(*open->output, told);
 }
 
 bool SessionDesk::survives(SessionId id, const Open& open, const core::Model& next) const {
@@ -403,20 +492,23 @@ void SessionDesk::watch_peers() {
   watch_.begin();
   for (auto& [id, open] : sessions_) {
     for (std::uint32_t row = 0; row < open.peers.size(); ++row) {
-      if (open.peers[row].used) watch_peer(open, row, now_ns);
+      if (open.peers[row].used) watch_peer(id, open, row, now_ns);
     }
   }
   watch_.end(*edges_.model,
              [this](std::uint16_t room, const core::RoomState& state) { tell_room(room, state); });
 }
 
-void SessionDesk::watch_peer(Open& open, std::uint32_t row, std::uint64_t now_ns) {
+void SessionDesk::watch_peer(SessionId id, Open& open, std::uint32_t row, std::uint64_t now_ns) {
   Peer& peer = open.peers[row];
   const core::SlowConsumer before = peer.watched.stage;
   const auto seen =
       watch(peer.watched, open.boards->report()->connection[row], now_ns, *edges_.model);
   watch_.add(peer.room, seen, *edges_.model);
   if (peer.watched.stage == before) return;
+  if (peer.watched.stage >= core::SlowConsumer::throttle) {
+    edges_.connections->throttle(id, row, peer.key);
+  }
   es_session_event event = event_of(ES_SESSION_EVENT_slow_consumer, peer.room,
                                     static_cast<std::uint32_t>(peer.watched.stage));
   event.row = row;
@@ -433,6 +525,11 @@ void SessionDesk::tell_room(std::uint16_t room, const core::RoomState& state) {
          event_of(ES_SESSION_EVENT_room_state, room, static_cast<std::uint32_t>(state.pressure)),
          core::room_pressure_code(state.pressure));
   }
+}
+
+void SessionDesk::each_server(
+    const std::function<void(SessionId, std::uint32_t, std::uint32_t)>& each) const {
+  for (const auto& [id, open] : sessions_) each(id, open.shard, open.who.pid);
 }
 
 json::array SessionDesk::to_json(std::size_t first, std::size_t end) const {

@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <random>
 #include <set>
 #include <string>
 #include <vector>
@@ -35,6 +36,7 @@ struct SessionDeskEdges {
   Connections* connections = nullptr;
   CommandSender* commands = nullptr;
   SnapshotBox* snapshots = nullptr;
+  RefusalQueue* refusals = nullptr;       // may be null
   std::function<std::uint64_t()> now_ns;  // CLOCK_MONOTONIC
 };
 
@@ -64,7 +66,11 @@ class SessionDesk : public session::SessionHost {
   /// A daemon that starts: what sessions of the former one owned is awaited from now on.
   void await_former();
 
-  /// A shard went to another rung: its server is told.
+  /// A shard is closed for new rooms, or open again: placement and its server are told. False: it
+  /// was so already.
+  bool drain(std::uint32_t shard, bool on);
+
+  /// A shard, or a room by hand, went to another rung: its server is told.
   void rung_changed(const ShardChange& change);
 
   /// What is due: orphans whose time is up, boards that the tick thread has let go of, reports that
@@ -82,6 +88,9 @@ class SessionDesk : public session::SessionHost {
   /// Sessions of shards `first` to `end` - 1:
   /// [{"shard":...,"server":...,"pid":...,"rooms":2,"connections":31,...}].
   [[nodiscard]] boost::json::array to_json(std::size_t first, std::size_t end) const;
+  /// Calls `each` for every open session: its shard, and the process at its other end.
+  void each_server(const std::function<void(session::SessionId, std::uint32_t shard,
+                                            std::uint32_t pid)>& each) const;
   [[nodiscard]] const RoomPlaces& places() const { return places_; }
   [[nodiscard]] const RoomWatch& rooms() const { return watch_; }
 
@@ -118,13 +127,17 @@ class SessionDesk : public session::SessionHost {
   std::optional<session::Refused> check_peer(session::SessionId id, const Open& open,
                                              const es_session_connect& peer, es_key& key,
                                              es_policy& policy) const;
-  void tell(Open& open, es_session_event event, core::Code code);
+  void tell(Open& open, es_session_event event, core::Code code, std::string text = {});
+  void tell_draining(Open& open);
+  [[nodiscard]] std::uint8_t rung_of(std::uint32_t shard) const;
   void tell_refused_reports(const Snapshot& snapshot);
+  void tell_refused_messages(const Snapshot& snapshot);
+  void tell_refused_message(const es_event& event, const Snapshot& snapshot);
   void tell_ticks();
   void room_changed(const Open& open, std::uint16_t room, bool is_open);
   void expire_orphans(std::uint64_t now_ns);
   void watch_peers();
-  void watch_peer(Open& open, std::uint32_t row, std::uint64_t now_ns);
+  void watch_peer(session::SessionId id, Open& open, std::uint32_t row, std::uint64_t now_ns);
   void tell_room(std::uint16_t room, const core::RoomState& state);
   [[nodiscard]] bool survives(session::SessionId id, const Open& open,
                               const core::Model& next) const;
@@ -136,6 +149,7 @@ class SessionDesk : public session::SessionHost {
   std::vector<Orphans> orphans_;
   std::vector<Retired> retired_;
   std::uint64_t ticks_seen_ = 0;
+  std::minstd_rand chance_;  // spreads the returns of the refused; nothing depends on it being good
   // What the tick thread is to be told at the next upkeep: a server may change its mind faster.
   std::set<std::uint16_t> rooms_to_tell_;
   std::set<std::uint32_t> shards_to_tell_;

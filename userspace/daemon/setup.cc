@@ -28,11 +28,13 @@ Setup::Setup(core::Model configured)
       endpoints(model.endpoints.size()),
       rate_from(model.endpoints.size()),
       exempt(model.endpoints.size()),
+      throttled(model.endpoints.size()),
       server_thins(model.rooms.size()),
       best_effort_lanes(model.rooms.size()),
       endpoint_shares(daemon::endpoint_shares(model)),
       endpoint_arrivals(model.endpoints.size()),
       room_weight(model.rooms.size()),
+      room_overrides(model.rooms.size()),
       states(model.shards.size()),
       retries(model.shards.size()),
       levels(model.shards.size()) {
@@ -61,6 +63,7 @@ void Setup::take_over(const Setup& former) {
     shards[i].boards = former.shards[i].boards;
     shards[i].rooms_opened = former.shards[i].rooms_opened;
     shards[i].board_reader = former.shards[i].board_reader;
+    shards[i].fuse = former.shards[i].fuse;
     const core::CostState given = shards[i].law.cost;
     shards[i].law = former.shards[i].law;
     // What was learned stays, what is given is given anew.
@@ -73,12 +76,14 @@ void Setup::take_over(const Setup& former) {
     endpoints[i] = former.endpoints[i];
     rate_from[i] = former.rate_from[i];
     exempt[i] = former.exempt[i];
+    throttled[i] = former.throttled[i];
     endpoint_arrivals[i] = former.endpoint_arrivals[i];
   }
   for (std::size_t i = 0; i < std::min(server_thins.size(), former.server_thins.size()); ++i) {
     if (model.rooms[i].name == former.model.rooms[i].name) {
       server_thins[i] = former.server_thins[i];
       room_weight[i] = former.room_weight[i];
+      room_overrides[i] = former.room_overrides[i];
     }
   }
 }

@@ -10,6 +10,7 @@
 
 #include "userspace/core/model.h"
 #include "userspace/core/plan_rows.h"
+#include "userspace/core/room_ladder.h"
 #include "userspace/core/shard_law.h"
 #include "userspace/daemon/command.h"
 #include "userspace/daemon/demand_sampler.h"
@@ -29,6 +30,8 @@ struct ShardSlot {
   ShardArrivals arrivals;
   core::ShardSample sample;
   core::ShardMemory law;
+  core::TickFuse fuse;
+  double tick_twice_s = 0;  // as the fuse says
 
   std::vector<std::uint16_t> rooms;  // numbers of its rooms
 
@@ -54,12 +57,14 @@ class Setup {
   std::vector<EndpointView> endpoints;  // index: endpoint number - 1
   std::vector<std::array<std::uint64_t, ES_DIRECTIONS>> rate_from;
   std::vector<std::uint32_t> exempt;       // by endpoint, see core::PlanExtras
+  std::vector<std::uint32_t> throttled;    // the same
   std::vector<std::uint8_t> server_thins;  // by room, see core::PlanExtras
   /// By room: bit per lane that is best-effort at every endpoint of the room.
   std::vector<std::uint8_t> best_effort_lanes;
   std::vector<EndpointShare> endpoint_shares;
   std::vector<EndpointArrivals> endpoint_arrivals;  // by endpoint, index number - 1
   std::vector<double> room_weight;                  // by room: sum of its connections' weights
+  std::vector<core::RoomOverride> room_overrides;   // by room: rungs by hand
 
   // Of this tick, as fill_plan_rows wants them.
   std::vector<core::ShardState> states;

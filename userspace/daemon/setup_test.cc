@@ -100,6 +100,18 @@ TEST_F(SetupTest, AShardThatIsGoneTakesItsRowsAlong) {
   tick();
 }
 
+TEST_F(SetupTest, ARoomHeldByHandStaysHeld) {
+  say(SetRequest{"room", "lobby", 3, 60});
+  tick();
+  const auto next = next_of(file_of(kOther + kArena, kCellar + kLobby));
+  sender_.send(SetupChange{next.get()});
+  tick();
+  const int lobby = core::find_room(next->model, "lobby");
+  EXPECT_TRUE(box_->latest().rooms[lobby].holds());
+  EXPECT_EQ(box_->latest().rooms[lobby].rung, 3);
+  EXPECT_FALSE(box_->latest().rooms[1 - lobby].holds());
+}
+
 TEST_F(SetupTest, TicksFollowTheFile) {
   const auto next = next_of(
       "[host]\ntick_hz = 20\nrooms_max = 4\nendpoints_max = 4\nclasses_max = "

@@ -13,6 +13,8 @@
 #include "userspace/core/codes.h"
 #include "userspace/core/degree.h"
 #include "userspace/core/model.h"
+#include "userspace/core/retry_after.h"
+#include "userspace/core/room_override.h"
 #include "userspace/core/shard_controller.h"
 #include "userspace/core/signals.h"
 #include "userspace/daemon/tick_figures.h"
@@ -24,8 +26,10 @@ struct ShardView {
   core::ShardState state;
   core::Degree degree;       // kept now, of standard and of best-effort
   core::ShardDemand demand;  // offered, as shares of the budget
+  core::RetryAfter retry;    // what a refused client is told
   bool reported_by_session = false;
   core::ShardSignals signals;
+  double tick_twice_s = 0;                 // that its tick has been at twice the budget or over
   std::uint64_t reports = 0;               // of its session's board, accepted
   std::uint64_t reports_refused = 0;       // and not
   core::Code refusal = core::Code::count;  // why the last refused one was; count: none was
@@ -42,6 +46,7 @@ inline constexpr std::size_t kEventsKept = 64;
 struct EventTail {
   std::array<es_event, kEventsKept> events{};
   std::uint64_t count = 0;  // sampled events read, ever; the next one goes to count % kEventsKept
+  std::uint64_t refusals_lost = 0;  // that no server could be told of: too many at once
 };
 
 struct Snapshot {
@@ -55,8 +60,10 @@ struct Snapshot {
   Percentiles duration;
   std::uint64_t changes_unlogged = 0;
   std::uint32_t generation = 0;
-  std::vector<ShardView> shards;        // index as in Model::shards
-  std::vector<EndpointView> endpoints;  // index: endpoint number - 1
+  std::vector<ShardView> shards;          // index as in Model::shards
+  std::vector<EndpointView> endpoints;    // index: endpoint number - 1
+  std::vector<core::RoomOverride> rooms;  // index as in Model::rooms
+  core::CauseCounts room_changes = {};    // of rooms' rungs by hand, ever
   EventTail events;
 
   /// Sized for `model`. Allocates only if the sizes differ from what they were.
@@ -64,6 +71,7 @@ struct Snapshot {
     model = &of;
     shards.resize(of.shards.size());
     endpoints.resize(of.endpoints.size());
+    rooms.resize(of.rooms.size());
   }
 };
 

@@ -19,6 +19,8 @@ class SpscQueue {
   static_assert(std::is_trivially_copyable_v<T>);
 
  public:
+  static constexpr std::size_t capacity() { return kCapacity; }
+
   /// Producer only. False: the queue is full and `value` was not taken.
   [[nodiscard]] bool try_push(const T& value) {
     const std::size_t tail = tail_.load(std::memory_order_relaxed);

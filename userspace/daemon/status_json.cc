@@ -21,10 +21,22 @@ constexpr std::uint64_t kNanosPerMilli = 1'000'000;
 /// Three decimals: what follows is noise, and long for a reader.
 double rounded(double value) { return std::round(value * 1000) / 1000; }
 
-/// The ratio that the rung follows.
-double acting_tick_ratio(const core::ShardSignals& signals) {
-  const double tick_ms = std::max(signals.tick_p99_ms, signals.running_tick_age_ms);
-  return std::max(core::tick_ratio(tick_ms, signals.frame_budget_ms), signals.offered_cost_ratio);
+/// {name: {value, pressure, unit, source, missing, lost}} of every signal.
+json::object signals_json(const core::ShardSignals& signals) {
+  json::object all;
+  for (std::uint8_t i = 0; i < core::kPressureSignals; ++i) {
+    const auto signal = static_cast<core::PressureSignal>(i);
+    const bool missing = (signals.missing & core::signal_bit(signal)) != 0;
+    const double value = missing ? 0 : core::value_of(signal, signals);
+    all[core::pressure_signal_name(signal)] = {
+        {"value", rounded(value)},
+        {"pressure", rounded(core::pressure_of(signal, value))},
+        {"unit", core::pressure_signal_unit(signal)},
+        {"source", core::signal_source_name(core::source_of(signal))},
+        {"missing", missing},
+        {"lost", (signals.lost & core::signal_bit(signal)) != 0}};
+  }
+  return all;
 }
 
 /// The least share that is kept of the best-effort lanes, pauses included.
@@ -36,7 +48,7 @@ double best_effort_keep(const core::LadderEffects& effects) {
   return least;
 }
 
-core::RoomLadderInput room_input(const ShardView& shard, std::uint32_t consumers_at_evict) {
+core::RoomLadderInput room_input(const ShardView& shard, const RoomFacts& facts) {
   const core::LadderEffects& effects = shard.state.effects;
   const core::LaneEffect& stream = effects.lane[ES_LANE_stream - core::kFirstThinLane];
   core::RoomLadderInput input;
@@ -44,9 +56,26 @@ core::RoomLadderInput room_input(const ShardView& shard, std::uint32_t consumers
   input.keep_best_effort = best_effort_keep(effects);
   const bool shed = effects.threshold[core::kTierStandard] > 0;
   input.keep_standard = shed ? 0 : shard.degree.keep_standard;
-  input.consumers_at_evict = consumers_at_evict;
+  input.governor_rejects = facts.governor_rejects;
+  input.consumers_at_evict = facts.consumers_at_evict;
+  input.tick_twice_s = shard.tick_twice_s;
   input.critical_ratio = shard.demand.tier[ES_TIER_critical] + shard.demand.base;
   return input;
+}
+
+json::object by_cause(const core::CauseCounts& counts) {
+  json::object object;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i] != 0) object[core::cause_name(static_cast<core::Cause>(i))] = counts[i];
+  }
+  return object;
+}
+
+/// When a rung by hand ends, into what is said of its shard or room.
+void add_end(json::object& object, std::uint64_t until_ns, std::uint64_t now_ns) {
+  const std::uint64_t left_s = (until_ns - std::min(until_ns, now_ns)) / 1'000'000'000 + 1;
+  object["seconds_left"] = left_s;
+  object["released_by"] = fmt::format("the override's end in {} s", left_s);
 }
 
 json::object shard_json(const core::Shard& shard, const ShardView& view, std::uint64_t now_ns) {
@@ -55,7 +84,7 @@ json::object shard_json(const core::Shard& shard, const ShardView& view, std::ui
   json::object object{{"name", shard.name},
                       {"rung", state.rung},
                       {"code", core::code_info(state.code()).name},
-                      {"tick_ratio", rounded(acting_tick_ratio(view.signals))},
+                      {"tick_ratio", rounded(core::actuating_ratio(view.signals).value)},
                       {"ring", rounded(view.signals.ring_occupancy)},
                       {"rooms", view.signals.room_count},
                       {"pressure", rounded(state.pressure)},
@@ -66,10 +95,13 @@ json::object shard_json(const core::Shard& shard, const ShardView& view, std::ui
                       {"since_ms", since_ns / kNanosPerMilli},
                       {"report", core::report_state_name(state.report)},
                       {"changes", state.changes},
+                      {"changes_by_cause", by_cause(state.changes_by_cause)},
+                      {"placement", state.refuse_joins() ? "closed" : "open"},
                       {"overridden", state.overridden},
                       {"offered_cost_ratio", rounded(view.signals.offered_cost_ratio)},
                       {"keep_standard", rounded(view.degree.keep_standard)},
                       {"keep_best_effort", rounded(best_effort_keep(state.effects))},
+                      {"signals", signals_json(view.signals)},
                       {"session", view.reported_by_session},
                       {"reports", view.reports},
                       {"reports_refused", view.reports_refused}};
@@ -77,8 +109,7 @@ json::object shard_json(const core::Shard& shard, const ShardView& view, std::ui
     object["last_refusal"] = core::code_info(view.refusal).name;
   }
   if (state.overridden && state.override_until_ns > now_ns) {
-    object["released_by"] = fmt::format("the override's end in {} s",
-                                        (state.override_until_ns - now_ns) / 1'000'000'000 + 1);
+    add_end(object, state.override_until_ns, now_ns);
   }
   return object;
 }
@@ -108,25 +139,35 @@ json::object room_json(const Snapshot& snapshot, std::uint16_t number, const Roo
   if (number >= model.rooms.size() || !core::exists(model.rooms[number])) return {};
   const core::Room& room = model.rooms[number];
   const ShardView& shard = snapshot.shards[room.shard];
-  const core::RoomDegradation found =
-      core::evaluate_room_ladder(room_input(shard, facts.consumers_at_evict));
+  const core::RoomDegradation found = core::evaluate_room_ladder(room_input(shard, facts));
   const std::uint64_t since_ns = now_ns - std::min(now_ns, shard.state.since_ns);
-  return {{"name", room.name},
-          {"number", number},
-          {"shard", model.shards[room.shard].name},
-          {"open", facts.open},
-          {"rung", found.rung},
-          {"code", core::code_info(found.code()).name},
-          {"why", core::room_cause_name(found.cause)},
-          {"why_text", core::room_cause_text(found.cause)},
-          {"released_by", found.release()},
-          {"shard_rung_since_ms", since_ns / kNanosPerMilli},
-          {"pressure", core::room_pressure_name(facts.state.pressure)},
-          {"ack_lag_max", facts.state.ack_lag_max},
-          {"ack_lag_p95", facts.state.ack_lag_p95},
-          {"connections_reported", facts.state.connections},
-          {"degraded", facts.state.degraded},
-          {"consumers_at_evict", facts.consumers_at_evict}};
+  const core::RoomOverride& held = snapshot.rooms[number];
+  json::object object{{"name", room.name},
+                      {"number", number},
+                      {"shard", model.shards[room.shard].name},
+                      {"open", facts.open},
+                      {"rung", found.rung},
+                      {"code", core::code_info(found.code()).name},
+                      {"why", core::room_cause_name(found.cause)},
+                      {"why_text", core::room_cause_text(found.cause)},
+                      {"released_by", found.release()},
+                      {"shard_rung_since_ms", since_ns / kNanosPerMilli},
+                      {"pressure", core::room_pressure_name(facts.state.pressure)},
+                      {"ack_lag_max", facts.state.ack_lag_max},
+                      {"ack_lag_p95", facts.state.ack_lag_p95},
+                      {"connections_reported", facts.state.connections},
+                      {"degraded", facts.state.degraded},
+                      {"governor_rejects", facts.governor_rejects},
+                      {"consumers_at_evict", facts.consumers_at_evict},
+                      {"overridden", held.holds()}};
+  if (!held.holds()) return object;
+  // By hand it is a rung of the shard ladder's table, whatever the room ladder makes of it.
+  object["rung"] = held.rung;
+  object["code"] = core::code_info(core::rung_code(held.rung)).name;
+  object["why"] = core::cause_name(core::Cause::manual);
+  object["why_text"] = core::cause_text(core::Cause::manual);
+  add_end(object, held.until_ns, now_ns);
+  return object;
 }
 
 json::object status_json(const Snapshot& snapshot, const ServiceFigures& figures,
@@ -153,10 +194,13 @@ json::object status_json(const Snapshot& snapshot, const ServiceFigures& figures
                       {"tick_us_p50", snapshot.duration.p50_ns / 1000},
                       {"tick_us_p99", snapshot.duration.p99_ns / 1000},
                       {"events", snapshot.events.count},
+                      {"refusals_lost", snapshot.events.refusals_lost},
                       {"reports", figures.reports},
                       {"reports_refused", figures.reports_refused},
                       {"messages_malformed", figures.messages_malformed},
                       {"commands_lost", figures.commands_lost},
+                      {"audit_lost", figures.audit_lost},
+                      {"room_changes_by_cause", by_cause(snapshot.room_changes)},
                       {"changes_unlogged", snapshot.changes_unlogged},
                       {"connections", figures.connections},
                       {"connections_max", figures.connections_max}};

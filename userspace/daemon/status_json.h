@@ -21,6 +21,7 @@ struct ServiceFigures {
   std::uint64_t reports_refused = 0;  // impossible values, unknown shards
   std::uint64_t messages_malformed = 0;
   std::uint64_t commands_lost = 0;  // the queue to the tick thread was full
+  std::uint64_t audit_lost = 0;     // orders that the audit log's file did not take
   std::size_t connections = 0;
   std::size_t connections_max = 0;
 };
@@ -36,6 +37,7 @@ struct RoomFacts {
   bool open = false;  // a server has opened it
   core::RoomState state;
   std::uint32_t consumers_at_evict = 0;
+  bool governor_rejects = false;  // a sample of a stream, within the last second
 };
 
 /// One room: its rung and pressure, why, since when, what releases it. Empty if the snapshot's

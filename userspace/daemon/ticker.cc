@@ -77,7 +77,7 @@ void Ticker::sample(bool events_ready) {
   for (std::size_t i = 0; i < setup_->endpoints.size(); ++i) sample_endpoint(i);
   sample_demand();
   if (rate_due_) rate_from_ns_ = now_ns_;
-  if (events_ready && edges_.events != nullptr) edges_.events->consume(events_);
+  if (events_ready && edges_.events != nullptr) edges_.events->consume(events_, edges_.refusals);
 }
 
 void Ticker::apply(const ShardReport& report) {
@@ -96,6 +96,11 @@ void Ticker::apply(const RungOverride& override) {
   } else {
     core::ShardController::force(state, override.rung, override.until_ns);
   }
+}
+
+void Ticker::apply(const RoomRungOverride& order) {
+  if (order.room >= setup_->room_overrides.size()) return;  // gone with a reload
+  if (core::exists(setup_->model.rooms[order.room])) hold_room(order.room, order.override);
 }
 
 void Ticker::apply(const SessionChange& change) {
@@ -120,6 +125,11 @@ void Ticker::apply(const ServerThins& thins) {
 void Ticker::apply(const ExemptCount& exempt) {
   const std::size_t index = exempt.endpoint - std::size_t{1};
   if (index < setup_->exempt.size()) setup_->exempt[index] = exempt.connections;
+}
+
+void Ticker::apply(const ThrottledCount& throttled) {
+  const std::size_t index = throttled.endpoint - std::size_t{1};
+  if (index < setup_->throttled.size()) setup_->throttled[index] = throttled.connections;
 }
 
 void Ticker::apply(const RoomWeight& weight) {
@@ -194,6 +204,10 @@ void Ticker::detect_shard(std::size_t index) {
   sample.weights = 0;
   for (const std::uint16_t room : work.rooms) sample.weights += setup_->room_weight[room];
 
+  const SignalSample none;
+  take(edges_.signals == nullptr ? none : edges_.signals->latest(), setup_->model, index, work.law,
+       now_ns_, sample.signals);
+
   // A server with a session speaks for itself; `edgeshed report` is for those without one.
   if (sample.has_session) {
     read_board(index);
@@ -231,16 +245,46 @@ void Ticker::climb() {
   for (std::size_t i = 0; i < setup_->shards.size(); ++i) {
     ShardSlot& work = setup_->shards[i];
     const auto change = setup_->law.step(work.law, work.sample, now_ns_);
+    watch_fuse(work);
     setup_->states[i] = work.law.state;
     setup_->states[i].effects = work.law.effects;
     setup_->retries[i] = work.law.retry;
     for (std::uint32_t tier = 0; tier < core::kSheddableTiers; ++tier) {
       setup_->levels[i][tier] = work.law.level[tier].per_s;
     }
-    if (!change) continue;
-    const ShardChange entry{&setup_->model, static_cast<std::uint32_t>(i), *change};
-    if (!edges_.changes->try_push(entry)) ++changes_unlogged_;
+    if (change) tell({&setup_->model, static_cast<std::uint32_t>(i), *change, -1});
   }
+  for (std::size_t room = 0; room < setup_->room_overrides.size(); ++room) {
+    if (setup_->room_overrides[room].is_over(now_ns_)) hold_room(room, {});
+  }
+}
+
+void Ticker::tell(const ShardChange& entry) {
+  if (!edges_.changes->try_push(entry)) ++changes_unlogged_;
+}
+
+core::RoomInForce Ticker::in_force(std::size_t room) const {
+  return core::room_in_force(setup_->model, setup_->states, setup_->room_overrides, room);
+}
+
+void Ticker::hold_room(std::size_t room, const core::RoomOverride& next) {
+  core::RungChange change;
+  change.from = in_force(room).rung;
+  setup_->room_overrides[room] = next;
+  change.to = in_force(room).rung;
+  if (change.from == change.to) return;
+  change.cause = next.holds() ? core::Cause::manual : core::Cause::manual_ended;
+  change.at_ns = now_ns_;
+  ++room_changes_[static_cast<std::size_t>(change.cause)];
+  tell({&setup_->model, setup_->model.rooms[room].shard, change, static_cast<int>(room)});
+}
+
+void Ticker::watch_fuse(ShardSlot& work) const {
+  const core::ShardSignals& signals = work.law.signals;
+  const bool fresh = work.law.state.report == core::ReportState::fresh;
+  const double tick_ms = std::max(signals.tick_p99_ms, signals.running_tick_age_ms);
+  const double ratio = fresh ? core::tick_ratio(tick_ms, signals.frame_budget_ms) : 0;
+  work.tick_twice_s = core::step(work.fuse, ratio, now_ns_);
 }
 
 void Ticker::allocate() {
@@ -251,8 +295,9 @@ void Ticker::allocate() {
   }
   timing_.now_jiffies = edges_.jiffies();
   timing_.tick = tick_count_;
-  const core::PlanExtras extras{host_mode_, setup_->exempt, setup_->server_thins, setup_->retries,
-                                setup_->levels};
+  const core::PlanExtras extras{
+      host_mode_,      setup_->exempt, setup_->throttled,     setup_->server_thins,
+      setup_->retries, setup_->levels, setup_->room_overrides};
   core::fill_plan_rows(setup_->model, setup_->states, timing_, rows_.rooms, rows_, extras);
 }
 
@@ -277,9 +322,9 @@ void Ticker::publish_board(std::size_t index) {
   if (work.boards.plan == nullptr) return;
   const core::ShardState& state = setup_->states[index];
   for (const std::uint16_t room : work.rooms) {
-    session::write_room(work.boards.plan->room[room], state.effects,
-                        setup_->best_effort_lanes[room], state.rung,
-                        core::code_info(state.code()).retry_after_ms);
+    const core::RoomInForce own = in_force(room);
+    session::write_room(work.boards.plan->room[room], own.effects, setup_->best_effort_lanes[room],
+                        own.rung, core::code_info(core::rung_code(own.rung)).retry_after_ms);
   }
   const std::uint64_t valid_ns =
       core::plan_valid_jiffies(timing_.tick_hz, timing_.hz) * kNanosPerSecond / timing_.hz;
@@ -304,13 +349,17 @@ void Ticker::report(const LoopFigures& figures) {
     snapshot.shards[i] = {setup_->states[i],
                           work.law.degree.now,
                           work.law.demand,
+                          work.law.retry,
                           work.boards.report != nullptr,
                           work.law.signals,
+                          work.tick_twice_s,
                           work.board_reader.accepted(),
                           work.board_reader.refused(),
                           work.board_reader.refusal()};
   }
   std::copy(setup_->endpoints.begin(), setup_->endpoints.end(), snapshot.endpoints.begin());
+  std::copy(setup_->room_overrides.begin(), setup_->room_overrides.end(), snapshot.rooms.begin());
+  snapshot.room_changes = room_changes_;
   snapshot.events = events_;
   edges_.snapshots->publish();
 }

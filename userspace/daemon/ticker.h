@@ -19,6 +19,7 @@
 #include "userspace/daemon/command.h"
 #include "userspace/daemon/event_ring.h"
 #include "userspace/daemon/setup.h"
+#include "userspace/daemon/signal_sample.h"
 #include "userspace/daemon/snapshot.h"
 #include "userspace/kernel/plan_writer.h"
 
@@ -35,10 +36,12 @@ struct TickerEdges {
   kernel::PlanMemory plan;
   CounterMemory counters;
   std::function<std::uint64_t()> jiffies;
-  EventRing* events = nullptr;  // may be null: no events
+  EventRing* events = nullptr;       // may be null: no events
+  RefusalQueue* refusals = nullptr;  // may be null: nobody is told
   CommandQueue* commands = nullptr;
   ChangeQueue* changes = nullptr;
   SnapshotBox* snapshots = nullptr;
+  SignalBox* signals = nullptr;  // may be null: what it would say is missing
 };
 
 /// What the loop around the ticks knows, for the snapshot.
@@ -75,10 +78,12 @@ class Ticker {
 
   void apply(const ShardReport& report);
   void apply(const RungOverride& override);
+  void apply(const RoomRungOverride& order);
   void apply(const SessionChange& change);
   void apply(const RoomsOpened& opened);
   void apply(const ServerThins& thins);
   void apply(const ExemptCount& exempt);
+  void apply(const ThrottledCount& throttled);
   void apply(const RoomWeight& weight);
   void apply(const SetupChange& change);
   void sample_endpoint(std::size_t index);
@@ -86,6 +91,10 @@ class Ticker {
   void read_board(std::size_t index);
   static void read_told(const ShardReport& report, core::ShardSignals& signals);
   void detect_shard(std::size_t index);
+  void watch_fuse(ShardSlot& work) const;
+  void tell(const ShardChange& entry);
+  void hold_room(std::size_t room, const core::RoomOverride& next);
+  [[nodiscard]] core::RoomInForce in_force(std::size_t room) const;
   void publish_board(std::size_t index);
 
   Setup* setup_;
@@ -98,6 +107,7 @@ class Ticker {
   std::uint64_t now_ns_ = 0;
   std::uint64_t tick_count_ = 0;
   std::uint64_t changes_unlogged_ = 0;
+  core::CauseCounts room_changes_ = {};
   std::uint64_t rate_from_ns_ = 0;
   bool rate_due_ = false;
 

@@ -74,12 +74,60 @@ TEST_F(TickerTest, UnknownShardIsCountedAndChangesNothing) {
 }
 
 TEST_F(TickerTest, OverrideWinsAndExpires) {
-  say(OverrideRequest{"arena", 2, 0.1});
+  say(SetRequest{"shard", "arena", 2, 0.1});
   tick();
   EXPECT_EQ(box_->latest().shards[0].state.rung, 2);
   EXPECT_TRUE(box_->latest().shards[0].state.overridden);
   tick(6 + 60 * 30);
   EXPECT_EQ(box_->latest().shards[0].state.rung, 0);
+}
+
+TEST_F(TickerTest, ARoomIsHeldApartFromItsShardAndLetGo) {
+  tick();
+  EXPECT_EQ(say(SetRequest{"room", "lobby", 3, 0.1}), R"({"ok":true})");
+  tick();
+  EXPECT_EQ(box_->latest().shards[0].state.rung, 0);
+  EXPECT_NEAR(live_room().rules[ES_IN].keep_q16[ES_LANE_snapshot], 16384, 2);
+  const std::string held = say(RoomsRequest{});
+  for (const char* part : {R"("rung":3)", R"("overridden":true)", R"("code":"shard_pause_lanes")",
+                           R"("why":"manual")", R"("seconds_left":1)", "the override's end in"}) {
+    EXPECT_NE(held.find(part), std::string::npos) << part << held;
+  }
+  tick(7);
+  EXPECT_EQ(live_room().rules[ES_IN].keep_q16[ES_LANE_snapshot], ES_KEEP_ALL);
+  EXPECT_NE(say(RoomsRequest{}).find(R"("overridden":false)"), std::string::npos);
+  ShardChange entry;
+  for (const core::Cause cause : {core::Cause::manual, core::Cause::manual_ended}) {
+    ASSERT_TRUE(changes_.try_pop(entry));
+    EXPECT_EQ(entry.room, 0);
+    EXPECT_EQ(entry.change.cause, cause);
+  }
+  EXPECT_NE(say(StatusRequest{}).find(R"("room_changes_by_cause":{"manual":1,"manual_ended":1})"),
+            std::string::npos);
+}
+
+TEST_F(TickerTest, ARungByHandEndsByHand) {
+  say(SetRequest{"room", "lobby", 5, 3600});
+  say(SetRequest{"shard", "arena", 1, 3600});
+  tick();
+  EXPECT_EQ(live_room().rules[ES_IN].drop_mask & (1 << ES_LANE_voice), 1 << ES_LANE_voice);
+  say(SetRequest{"room", "lobby", {}, 0});
+  say(SetRequest{"shard", "arena", {}, 0});
+  tick(60 * 30);
+  EXPECT_EQ(live_room().rules[ES_IN].keep_q16[ES_LANE_snapshot], ES_KEEP_ALL);
+  EXPECT_EQ(box_->latest().shards[0].state.rung, 0);
+  EXPECT_NE(say(StatusRequest{}).find(R"("changes_by_cause":{"released":1,"manual":1})"),
+            std::string::npos)
+      << say(StatusRequest{});
+}
+
+TEST_F(TickerTest, AWrongOrderSaysWhatThereIs) {
+  EXPECT_NE(
+      say(SetRequest{"room", "attic", 1, 1}).find("unknown room \\\"attic\\\"; configured: lobby"),
+      std::string::npos);
+  EXPECT_NE(say(SetRequest{"shard", "attic", 1, 1}).find("configured: arena"), std::string::npos);
+  EXPECT_NE(say(SetRequest{"host", "arena", 1, 1}).find("allowed: shard, room"), std::string::npos);
+  EXPECT_NE(say(DrainRequest{"attic", true}).find("configured: arena"), std::string::npos);
 }
 
 TEST_F(TickerTest, PlanIsValidForFiveIntervalsOr150Ms) {

@@ -140,14 +140,16 @@ ES_WIRE_ASSERT_SIZE(struct es_session_disconnect, 16);
 
 /* kind: name, text. What an event is about. */
 #define ES_SESSION_EVENT_LIST(X)                                                         \
-  X(rung, "the shard went to another rung; value: the rung")                             \
+  X(rung, "the shard or a room went to another rung, or drains; value: the rung")        \
   X(room_state,                                                                          \
     "a room's pressure state changed; value: 0 none, 1 watch, 2 throttling, 3 shedding") \
   X(refused, "a connection or a report was refused; value: 0")                           \
   X(slow_consumer,                                                                       \
     "a connection's stage rose; value: 1 watch, 2 throttle, 3 evict (close it, 1008)")   \
   X(daemon_gone, "made by the library: the daemon is gone, everything may be sent")      \
-  X(daemon_back, "made by the library: registered again")
+  X(daemon_back, "made by the library: registered again")                                \
+  X(message_refused,                                                                     \
+    "what a connection sent was refused by load; told once a second; value: the stream")
 
 enum es_session_event_kind {
   ES_SESSION_EVENT_NONE,

@@ -1,0 +1,96 @@
+// What game servers hear of refusals: the first of each connection in a second.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "tests/bpf/harness.h"
+
+namespace edgeshed::test {
+namespace {
+
+constexpr std::uint16_t kRoom = 2;
+
+class TellTest : public testing::Test {
+ protected:
+  TellTest() {
+    w_.endpoint().connect("10.0.0.2", 4000, {.room = kRoom, .priority = 50});
+    w_.rules(kRoom, ES_IN).threshold[0] = 100;
+    w_.publish();
+    w_.control().event_sample_mask = ~0u;
+    w_.advance_jiffies(w_.hz());
+  }
+  /// One packet each jiffy; the events of them all.
+  std::vector<es_event> send(const Bytes& frame, unsigned jiffies) {
+    for (unsigned i = 0; i < jiffies; ++i) {
+      w_.advance_jiffies(1);
+      w_.publish();  // a plan of its own for each, so that none expires
+      w_.xdp(frame);
+    }
+    return w_.events();
+  }
+  World w_;
+};
+
+// Rule: A7, A8
+TEST_F(TellTest, AStandardRefusalIsToldOnceASecond) {
+  const auto events = send(lane_in(ES_LANE_command), 3 * w_.hz());
+  ASSERT_EQ(events.size(), 3u);
+  for (const es_event& event : events) {
+    EXPECT_EQ(event.sampled_of, 0u);
+    EXPECT_EQ(event.remote.port, key_of("10.0.0.2", 4000).port);
+    EXPECT_EQ(event.room, kRoom);
+    EXPECT_EQ(event.tier, ES_TIER_standard);
+    EXPECT_EQ(event.reason, ES_REASON_priority);
+  }
+}
+
+TEST_F(TellTest, ByTheFairShareToo) {
+  w_.rules(kRoom, ES_IN).threshold[0] = 0;
+  w_.rules(kRoom, ES_IN).level[0] = {
+      .v0 = 0, .t0_jiffies = w_.now(), .rate_q16 = 0, .burst = 1, .begun = 0};
+  w_.publish();
+  const auto events = send(lane_in(ES_LANE_command), 10);
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].reason, ES_REASON_fair_share);
+}
+
+TEST_F(TellTest, EachConnectionIsToldForItself) {
+  w_.connect("10.0.0.3", 4000, {.room = kRoom, .priority = 50});
+  w_.publish();
+  send(lane_in(ES_LANE_command), 1);
+  EXPECT_TRUE(send(lane_in(ES_LANE_command), 5).empty());
+  EXPECT_EQ(send(lane_in(ES_LANE_command, {.remote = "10.0.0.3"}), 5).size(), 1u);
+}
+
+TEST_F(TellTest, BestEffortWhatPassesAndWhatTheServerSendsIsNot) {
+  w_.rules(kRoom, ES_IN).keep_q16[ES_LANE_snapshot] = 1;
+  w_.rules(kRoom, ES_OUT).threshold[0] = 100;
+  w_.publish();
+  EXPECT_TRUE(send(lane_in(ES_LANE_snapshot), 20).empty());
+  EXPECT_TRUE(send(lane_in(ES_LANE_event), 20).empty());
+  EXPECT_TRUE(w_.tc(lane_out(ES_LANE_command)).dropped());
+  EXPECT_TRUE(w_.events().empty());
+}
+
+TEST_F(TellTest, NeitherInShadowNorOfAStranger) {
+  EXPECT_TRUE(send(lane_in(ES_LANE_command, {.remote_port = 9}), 20).empty());
+  w_.endpoint_row().flags |= ES_EP_SHADOW;
+  w_.publish();
+  EXPECT_TRUE(send(lane_in(ES_LANE_command), 20).empty());
+}
+
+// Rule: A4
+TEST_F(TellTest, TheGovernorsRefusalsAreToldWithTheirStream) {
+  w_.connect("10.0.0.2", 5000, {.room = kRoom, .stream_block = 1});
+  w_.room(kRoom).stream_samples_per_s = 1;
+  w_.publish();
+  const Bytes frame =
+      from_remote({.remote_port = 5000}, lane_payload({.lane = ES_LANE_stream, .stream = 7}));
+  const auto events = send(frame, 20);
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].reason, ES_REASON_stream_rate);
+  EXPECT_EQ(events[0].stream, 7);
+}
+
+}  // namespace
+}  // namespace edgeshed::test
