@@ -159,16 +159,16 @@ TEST_F(SignalsTest, ASampleThatIsTooOldIsLost) {
 }
 
 TEST_F(SignalsTest, WhatStandsInTheSocketPressesBeyondATicksWorth) {
-  sample(4);
+  sample(6);
   EXPECT_FALSE(missing(PressureSignal::receive_queue));
   // A tick's worth is 20 messages of 1 ms: that may wait, however long it does.
   send(18);
-  sample(5);
+  sample(7);
   EXPECT_EQ(signals().receive_queue_ms, 0);
   EXPECT_EQ(box_->latest().shards[0].state.rung, 0);
-  // 42 more stand from the fourth sample on, as a tick of 40 ms would.
+  // 42 more stand from the sixth sample on, as a tick of 40 ms would.
   send(42);
-  sample(3);
+  sample(5);
   EXPECT_EQ(signals().receive_queue_ms, 0);
   sample();
   EXPECT_NEAR(signals().receive_queue_ms, 40, 8);
