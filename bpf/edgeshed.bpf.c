@@ -78,6 +78,12 @@ ES_INLINE __u32 retry_after_10ms(const struct es_plan_endpoint* endpoint, int jo
   return value > 0xffff ? 0xffff : value;
 }
 
+/** Writes an event that is no sample: the daemon tells the connection's game server. */
+ES_GLOBAL_SUBPROGRAM int es_tell(const struct es_packet* packet, const struct es_moment* moment) {
+  if (!packet || !moment || !tell_due(packet, moment)) return 0;
+  return emit_event(packet, moment->jiffies, moment->generation, 0);
+}
+
 /** Steps one and two in a frame of their own: what the packet is and whose. Leaves packet->endpoint
  * at 0 when it is not ours. Returns ES_UNDECIDED, or the reason to pass it unseen. */
 ES_INLINE int locate(void* ctx, const int hook, struct es_packet* packet, __u32 generation) {
@@ -162,7 +168,7 @@ ES_INLINE int shed(void* ctx, const int hook, const __u8 direction) {
   count_verdict(count, &packet);
   if (packet.room != ES_NO_ROOM) count_room(&packet);
   if (packet.verdict >= ES_VERDICT_drop) count_event(count, &packet, control, &moment);
-  if (ES_UNLIKELY(is_told(&packet))) es_tell(&packet, &moment);
+  if (ES_UNLIKELY(is_told(&packet, count->scratch.events))) es_tell(&packet, &moment);
   return sent ? XDP_TX : hook_return(hook, packet.verdict);
 }
 

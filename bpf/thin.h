@@ -49,6 +49,8 @@ ES_INLINE __u8 thin_judge(struct es_thin* state, struct es_thin_rule rule, __u16
      * was thinned for long, else the last quarter, so that phases which met part again. */
     __u32 phase = state->error_q16 = (__u16)(state->error_q16 * 25173u + 13849u);
     __u32 span = gap >= 2 * rule.max_gap_jiffies ? rule.max_gap_jiffies : rule.max_gap_jiffies / 4u;
+    /* While a cut's gaps are spread, phases are apart already, and who has passed has passed. */
+    if (rule.gap_spread_q8) span = 0;
     state->passed_jiffies = (__u16)(jiffies - ((phase * span) >> 16));
     return ES_UNDECIDED;
   }

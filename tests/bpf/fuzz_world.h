@@ -224,6 +224,7 @@ class Chaos {
         static_cast<std::uint8_t>(dice_.percent(99) ? dice_.below(size.classes) : dice_.word());
     c.policy.priority = static_cast<std::uint8_t>(dice_.word());
     c.policy.flags = dice_.percent(6) ? ES_CONN_EXEMPT : 0;
+    if (dice_.percent(20)) c.policy.flags |= ES_CONN_THROTTLED;
     c.policy.weight_inverse_q8 =
         static_cast<std::uint16_t>(dice_.percent(60) ? 256 : 1 + dice_.below(65535));
     c.key.stream_block = dice_.percent(97) ? dice_.below(size.stream_blocks + 1) : dice_.below(100);

@@ -3,6 +3,7 @@
 #include "tests/bpf/native_decide.h"
 
 #include "bpf/decide.h"
+#include "bpf/tell.h"
 
 struct es_native_tables es_native;
 
@@ -31,6 +32,9 @@ void es_native_count(const struct es_packet* packet) {
   endpoint->cell[direction][packet->row][packet->reason]++;
   if (shed) endpoint->bytes_shed[direction][packet->row] += packet->ip_bytes;
   if (shed) endpoint->scratch.events++;
+  const struct es_control* control = table_control();
+  struct es_moment moment = moment_now(control, ES_READ(control->generation));
+  if (is_told(packet, endpoint->scratch.events)) tell_due(packet, &moment);
   if (packet->shadowed != ES_UNDECIDED) endpoint->shadow[direction][packet->shadowed]++;
 
   struct es_room_counters* room = packet->room == ES_NO_ROOM ? 0 : table_count_room(packet->room);

@@ -54,6 +54,16 @@ TEST_F(TellTest, ByTheFairShareToo) {
   EXPECT_EQ(events[0].reason, ES_REASON_fair_share);
 }
 
+TEST_F(TellTest, RefusedOnTheSlotAloneToo) {
+  w_.endpoint_row().slot_quartiles[ES_IN][0] = 1;
+  w_.publish();
+  const auto events = send(lane_in(ES_LANE_command), 2 * w_.hz());
+  ASSERT_GE(events.size(), 1u);
+  EXPECT_LE(events.size(), 2u);
+  EXPECT_EQ(events[0].reason, ES_REASON_slot_priority);
+  EXPECT_EQ(events[0].remote.port, key_of("10.0.0.2", 4000).port);
+}
+
 TEST_F(TellTest, EachConnectionIsToldForItself) {
   w_.connect("10.0.0.3", 4000, {.room = kRoom, .priority = 50});
   w_.publish();

@@ -94,23 +94,27 @@ TEST_F(ThinTest, GapsOfConnectionsThatWereCutTogetherAreSpread) {
   EXPECT_LE(most, 4 * kConnections / kGap);
 }
 
-// A cut in two steps: all passed a moment before the second one.
+/// A cut that finds 100 connections alike, and what passes of one packet of each in each jiffy.
+class CutTest : public ThinTest, public testing::WithParamInterface<bool> {};
+INSTANTIATE_TEST_SUITE_P(AfterCalm, CutTest, testing::Bool());
+
+// They passed unthinned for long, or all a moment ago: a cut in two steps.
 // Rule: B6
-TEST_F(ThinTest, GapsOfConnectionsThatPassedJustBeforeACutAreSpread) {
+TEST_P(CutTest, GapsAreSpreadAndEachPassesOnceInTheFirst) {
   constexpr unsigned kConnections = 100, kGap = 40;
   std::vector<Bytes> frames;
   for (std::uint16_t port = 5000; port < 5000 + kConnections; ++port) {
     w_.connect("10.0.0.2", port);
     frames.push_back(lane_in(ES_LANE_snapshot, {.remote_port = port}));
   }
-  rules().keep_q16[ES_LANE_snapshot] = 65000;
+  rules().keep_q16[ES_LANE_snapshot] = GetParam() ? ES_KEEP_ALL : 65000;
   rules().max_gap_jiffies = kGap;
   w_.publish();
   w_.advance_jiffies(1);
   for (const Bytes& frame : frames) w_.xdp(frame);
   rules().keep_q16[ES_LANE_snapshot] = 1;
   std::vector<unsigned> silent(kConnections, 0);
-  unsigned most = 0, longest = 0;
+  unsigned most = 0, longest = 0, in_first_gap = 0;
   for (unsigned jiffy = 0; jiffy < 4 * kGap; ++jiffy) {
     const unsigned spread = std::max(1u, 255 * jiffy / kGap);
     rules().gap_spread_q8 = static_cast<__u8>(jiffy < kGap ? spread : 0);
@@ -124,8 +128,10 @@ TEST_F(ThinTest, GapsOfConnectionsThatPassedJustBeforeACutAreSpread) {
       longest = std::max(longest, silent[i]);
     }
     most = std::max(most, passed);
+    if (jiffy < kGap) in_first_gap += passed;
   }
-  EXPECT_LE(most, 5 * kConnections / kGap) << "spread evenly there are 2 or 3";
+  EXPECT_LE(most, 4 * kConnections / kGap) << "spread evenly there are 2 or 3";
+  EXPECT_NEAR(in_first_gap, kConnections, 4) << "once";
   EXPECT_LE(longest, kGap + 1);
 }
 

@@ -35,8 +35,13 @@ class Fault(Exception):
 
 def rules():
     """{rule: text}, in order."""
-    lines = RULES.read_text(encoding="utf-8").splitlines()
-    return dict(line.split("\t") for line in lines)
+    found = {}
+    for number, line in enumerate(RULES.read_text(encoding="utf-8").splitlines(), 1):
+        rule, tab, text = line.partition("\t")
+        if not tab or "\t" in text or rule in found:
+            raise Fault(f"rules.tsv:{number}: a line is a rule, a tab and its text, each rule once")
+        found[rule] = text
+    return found
 
 
 def marked_tests(path):

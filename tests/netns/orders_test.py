@@ -105,6 +105,7 @@ class OrdersTest(unittest.TestCase):
 
         # The shard, and a room that is held above it.
         self.bed.edgeshed("set", "shard", "arena", "rung", "5", "--for", "1m")
+        wait_for(lambda: self.row("rooms", "lobby")["rung"] > 0, "the shard is held")
         self.bed.edgeshed("set", "room", "lobby", "rung", "0", "--for", "1m")
         wait_for(lambda: self.row("rooms", "lobby")["overridden"], "the room is held")
         time.sleep(0.05)

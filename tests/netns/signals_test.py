@@ -114,7 +114,7 @@ class SignalsTest(unittest.TestCase):
         full = self.shard()
         queue = full["signals"]["receive_queue"]
         self.assertGreater(queue["value"], 2, full)
-        self.assertEqual(queue["pressure"], 2 if queue["value"] > 3.5 else queue["pressure"])
+        self.assertAlmostEqual(queue["pressure"], min(2, (queue["value"] - 0.5) / 1.5), delta=0.01)
         self.assertEqual((queue["source"], queue["unit"]), ("sock_diag", "ticks"))
         self.assertEqual(full["signals"]["tick"]["pressure"], 0, "it reports that it is calm")
         self.assertLess(full["offered_cost_ratio"], 0.5)

@@ -332,6 +332,7 @@ TEST_F(RoomOverrideTest, IsTheLaddersRungOfThatRoomAndNoOther) {
     }
     EXPECT_EQ(in(0).drop_mask, expected.drop_mask) << +rung;
     EXPECT_EQ(in(0).le_mask, expected.le_mask) << +rung;
+    EXPECT_EQ(in(0).ce_q8, 0) << +rung << ": no pressure";
     EXPECT_EQ(in(0).threshold[kTierStandard], expected.threshold[kTierStandard]) << +rung;
     EXPECT_EQ(in(1).keep_q16[ES_LANE_snapshot], ES_KEEP_ALL) << +rung;
   }

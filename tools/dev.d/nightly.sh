@@ -16,7 +16,7 @@ cmd_nightly() {
     case "$1" in
       --fuzz-seconds)
         need_value "$@"
-        [[ $2 =~ ^[0-9]{1,5}$ && $2 -ge 1 && $2 -le 86400 ]] ||
+        [[ $2 =~ ^[1-9][0-9]{0,4}$ && $2 -le 86400 ]] ||
           die "nightly: --fuzz-seconds $2: allowed are 1 to 86400"
         fuzz_s=$2
         shift 2

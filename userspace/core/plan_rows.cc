@@ -94,9 +94,11 @@ RoomSummary summarise_rooms(const Endpoint& endpoint, const PlanRows& rows, uint
   return summary;
 }
 
+__u8 ce_q8(double share) { return static_cast<__u8>(std::lround(share * 255)); }
+
 void fill_rules(const LadderEffects& effects, uint32_t direction, const PlanTiming& timing,
                 struct es_room_rules& rules) {
-  rules.ce_q8 = static_cast<__u8>(std::lround(effects.ce_share * 255));
+  rules.ce_q8 = ce_q8(effects.ce_share);
   rules.max_gap_jiffies = jiffies_from_ms(effects.max_gap_ms, timing.hz);
   rules.gap_spread_q8 = static_cast<__u8>(std::lround(effects.gap_spread * 255));
   std::fill(std::begin(rules.keep_q16), std::end(rules.keep_q16), ES_KEEP_ALL);
@@ -164,10 +166,14 @@ struct es_level level_in_force(const LevelRate& configured, double tokens_per_s,
 struct RoomExtras {
   bool server_thins = false;
   TierLevels levels = {};
+  double ce_share_most =
+      1;  ///< congestion follows the shard's pressure, and a rung by hand is none
 };
 
-RoomExtras extras_of(const PlanExtras& extras, size_t room, uint32_t shard) {
+RoomExtras extras_of(const PlanExtras& extras, std::span<const ShardState> shards, size_t room,
+                     uint32_t shard) {
   RoomExtras own;
+  own.ce_share_most = shards[shard].effects.ce_share;
   own.server_thins = room < extras.server_thins.size() && extras.server_thins[room] != 0;
   const bool held = room < extras.overrides.size() && extras.overrides[room].holds();
   if (!held && shard < extras.levels.size()) own.levels = extras.levels[shard];
@@ -190,6 +196,7 @@ void fill_room(const Room& room, const LadderEffects& effects, const PlanTiming&
   for (uint32_t direction = 0; direction < ES_DIRECTIONS; ++direction) {
     struct es_room_rules& rules = next.rules[direction];
     fill_rules(effects, direction, timing, rules);
+    rules.ce_q8 = std::min(rules.ce_q8, ce_q8(extras.ce_share_most));
     for (uint32_t tier = 0; tier < kSheddableTiers; ++tier) {
       struct es_level before = {0, timing.now_jiffies, 0, 0, 0};
       if (previous != nullptr) before = previous->rules[direction].level[tier];
@@ -363,7 +370,7 @@ void fill_plan_rows(const Model& model, std::span<const ShardState> shards,
     const bool known = i < previous.size() && previous[i].generation != 0;
     const uint32_t shard = model.rooms[i].shard;
     const RoomInForce room = room_in_force(model, shards, extras.overrides, i);
-    fill_room(model.rooms[i], room.effects, timing, extras_of(extras, i, shard),
+    fill_room(model.rooms[i], room.effects, timing, extras_of(extras, shards, i, shard),
               known ? &previous[i] : nullptr, rows.rooms[i]);
   }
 

@@ -46,7 +46,11 @@ int append(const std::string& path, const std::string& line) {
   // One write, so that no reader sees half a line, and no other writer comes between.
   const ssize_t written = ::write(file.get(), line.data(), line.size());
   if (written < 0) return errno;
-  return written == static_cast<ssize_t>(line.size()) ? 0 : ENOSPC;
+  if (written == static_cast<ssize_t>(line.size())) return 0;
+  // Half a line would spoil the next one. Nobody else appends: O_APPEND says where it began.
+  const off_t end = lseek(file.get(), 0, SEEK_CUR);
+  if (end >= written && ftruncate(file.get(), end - written) != 0) return errno;
+  return ENOSPC;
 }
 
 }  // namespace

@@ -70,6 +70,11 @@ Connections::Adopted Connections::adopt(const core::Numbering& live) {
 void Connections::insert_configured() {
   for (const core::Connection& connection : model_->connections) {
     es_policy policy = connection.policy;
+    // A server that has it now knows it better.
+    const auto known = table_.find(connection.key);
+    const bool lives =
+        known && owner_[*known].session != kNoSession && owner_[*known].session != kFormerSession;
+    if (lives) policy = records_[*known].policy;
     policy.flags |= ES_CONN_OF_CONFIG;
     const std::string error = insert(connection.key, policy);
     if (!error.empty()) spdlog::warn("{}: {}", core::remote_text(connection.key), error);
@@ -190,6 +195,11 @@ std::optional<core::Code> Connections::register_for(std::uint32_t session, std::
       return core::Code::register_other_session;
     }
     policy.flags = records_[*known].policy.flags;
+    if (owner != session || owner_[*known].row != row) {
+      // Another server, or another row: who reads too slowly is found out anew.
+      throttled_changed_ |= (policy.flags & ES_CONN_THROTTLED) != 0;
+      policy.flags &= static_cast<__u16>(~ES_CONN_THROTTLED);
+    }
   }
   policy.flags |= ES_CONN_OF_SESSION;
   if (!insert(key, policy).empty()) return core::Code::register_table_full;
@@ -281,7 +291,10 @@ void Connections::take_throttled_changes(
     if ((records_[record].policy.flags & ES_CONN_THROTTLED) == 0) continue;
     if (endpoint < counts.size()) ++counts[endpoint];
   }
+  throttled_counts_.resize(counts.size());
   for (std::size_t number = 1; number < counts.size(); ++number) {
+    if (counts[number] == throttled_counts_[number]) continue;
+    throttled_counts_[number] = counts[number];
     take(static_cast<std::uint8_t>(number), counts[number]);
   }
 }

@@ -90,8 +90,8 @@ class Connections {
   /// A session's connection reads too slowly: from now on best-effort to it is dropped, until it is
   /// removed. Nothing if it is not that session's and row's.
   void throttle(std::uint32_t session, std::uint32_t row, const es_key& key);
-  /// Hears the number of throttled connections of each endpoint in which it may have changed since
-  /// the last call.
+  /// Hears the number of throttled connections of each endpoint in which it has changed since the
+  /// last call.
   void take_throttled_changes(
       const std::function<void(std::uint8_t endpoint, std::uint32_t connections)>& take);
 
@@ -124,8 +124,9 @@ class Connections {
 
   const core::Model* model_;
   const AllowList* allowed_ = nullptr;
-  std::vector<Owner> owner_;                  // by record
-  std::vector<std::uint32_t> exempt_counts_;  // by endpoint number, as told last
+  std::vector<Owner> owner_;                     // by record
+  std::vector<std::uint32_t> exempt_counts_;     // by endpoint number, as told last
+  std::vector<std::uint32_t> throttled_counts_;  // the same
   bool throttled_changed_ = false;
   std::vector<double> weights_;       // by room
   std::vector<bool> weight_changed_;  // by room

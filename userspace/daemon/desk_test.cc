@@ -197,6 +197,22 @@ TEST_F(DeskTest, AServerHearsOfItsPlayersRefusals) {
   EXPECT_THAT(server.sent.last<es_session_event>().code.text, testing::HasSubstr("leave the next"));
 }
 
+TEST_F(DeskTest, ARungOfTheFirstTicksAfterAReloadIsTold) {
+  Server server(*this, 2);
+  server.hello("arena");
+  const core::Model next = model_;
+  core::RungChange change;
+  change.to = 3;
+  const std::size_t before = server.sent.messages.size();
+  sessions_->rung_changed({&next, 0, change});
+  ASSERT_EQ(server.sent.messages.size(), before + 1);
+  EXPECT_EQ(server.sent.last<es_session_event>().value, 3u);
+  core::Model other = model_;
+  other.shards[0].name = "another";
+  sessions_->rung_changed({&other, 0, change});
+  EXPECT_EQ(server.sent.messages.size(), before + 1);
+}
+
 TEST_F(DeskTest, ASlowConsumerIsThrottledInThePacketPath) {
   Server server(*this, 2);
   server.hello("arena");
@@ -221,7 +237,10 @@ TEST_F(DeskTest, ASlowConsumerIsThrottledInThePacketPath) {
   EXPECT_NE(live_endpoint().pass_mask[ES_IN] & voice, 0);
   server.connect(0, room, 1);
   EXPECT_EQ(throttled(), 1) << "naming it again does not make it faster";
-  server.connect(0, room, 3);
+  server.connect(2, room, 1);
+  EXPECT_EQ(throttled(), 0) << "by another row it is looked at anew";
+  connections_->throttle(2, 2, refusal_of(1, 0).remote);
+  server.connect(2, room, 3);
   service_->upkeep();
   tick();
   EXPECT_NE(live_endpoint().pass_mask[ES_OUT] & voice, 0) << "the slow one has left";

@@ -342,7 +342,11 @@ void SessionDesk::tell(Open& open, es_session_event event, Code code, std::strin
 }
 
 void SessionDesk::rung_changed(const ShardChange& change) {
-  if (change.model != edges_.model) return;
+  // A change of the first ticks after a reload comes before the sessions are told of the next
+  // model; numbers stay with names.
+  const auto& now = edges_.model->shards;
+  const auto& then = change.model->shards;
+  if (change.shard >= now.size() || now[change.shard].name != then[change.shard].name) return;
   const bool of_room = change.room >= 0;
   const auto room = of_room ? static_cast<std::uint32_t>(change.room) : ES_SESSION_NONE;
   for (auto& [id, open] : sessions_) {
@@ -481,8 +485,6 @@ void SessionDesk::use(const core::Model& next) {
   places_.keep_orphans([&](std::uint16_t room) {
     return room < next.rooms.size() && next.rooms[room].name == former.rooms[room].name;
   });
-  rooms_to_tell_.clear();
-  shards_to_tell_.clear();
   watch_ = RoomWatch(edges_.room_rows);
   edges_.model = &next;
 }

@@ -31,11 +31,17 @@ SignalSampler::SignalSampler(const core::Model& model, const SessionDesk& sessio
 }
 
 void SignalSampler::use(const core::Model& next) {
+  const core::Model& former = *model_;
+  const auto before = std::move(endpoints_);
   model_ = &next;
   next_ = {};
   next_.shards.resize(next.shards.size());
   shards_ = std::vector<Shard>(next.shards.size());
   endpoints_.assign(next.endpoints.size(), {});
+  // What stands in a socket goes on standing: equal numbers with equal names are the same endpoint.
+  for (std::size_t i = 0; i < std::min(before.size(), endpoints_.size()); ++i) {
+    if (former.endpoints[i].name == next.endpoints[i].name) endpoints_[i] = before[i];
+  }
   shares_ = endpoint_shares(next);
   core::fill_ports_page(next, *ports_);
   std::set<std::uint16_t> used;
