@@ -195,8 +195,6 @@ ES_INLINE int reject_build(struct xdp_md* ctx, const struct es_packet* packet,
 ES_GLOBAL_SUBPROGRAM int es_act_reject(struct xdp_md* ctx, const struct es_packet* packet,
                                        const struct es_moment* moment, __u32 retry_after_10ms) {
   if (!packet || !moment) return 0;
-  __u32 record = 0;
-  struct es_connection* connection = connection_of(&packet->remote, &record);
   struct es_endpoint_counters* count = table_count_endpoint(packet->endpoint);
   __u32 length = packet->l4_offset + ES_REJECT_UDP_BYTES;
   if (!count) return 0;
@@ -204,7 +202,7 @@ ES_GLOBAL_SUBPROGRAM int es_act_reject(struct xdp_md* ctx, const struct es_packe
     count->not_rejected[1]++;
     return 0;
   }
-  if (!reject_allowed(packet, connection ? table_flow_in(record) : 0, moment, &count->scratch) ||
+  if (!reject_allowed(packet, refused_flow(packet), moment, &count->scratch) ||
       !reject_build(ctx, packet, (__u16)retry_after_10ms)) {
     count->not_rejected[0]++;
     return 0;

@@ -50,7 +50,6 @@ ES_INLINE int lane_rules_copy(const struct es_plan_room* room, __u8 direction, _
   out->thin.keep_q16 = rules->keep_q16[i];
   out->thin.max_gap_jiffies = rules->max_gap_jiffies;
   out->thin.gap_spread_q8 = rules->gap_spread_q8;
-  out->thin.phase_q8 = 0;
   out->thin.min_interval_jiffies = i >= 4 ? rules->min_interval_jiffies[i & 3] : 0;
   out->paused = (rules->drop_mask >> i) & 1;
   out->mark_le = (rules->le_mask >> i) & 1;
@@ -73,13 +72,12 @@ ES_INLINE __u32 phase_of(const struct es_packet* packet) {
  * is meant for best-effort; standard is refused by priority, with a reason, wherever it travels. */
 ES_INLINE __u8 ladder_judge(const struct es_lane_rules* rules, const struct es_packet* packet,
                             struct es_thin* thin, __u64 jiffies) {
-  struct es_thin_rule thin_rule = rules->thin;
   int best_effort = packet->tier == ES_TIER_best_effort;
   if (best_effort && rules->paused) return ES_REASON_room_paused;
   if (packet->priority < rules->threshold) return ES_REASON_priority;
   if (!best_effort) return ES_UNDECIDED;
-  if (ES_UNLIKELY(thin_rule.gap_spread_q8)) thin_rule.phase_q8 = (__u8)(phase_of(packet) >> 8);
-  return thin_judge(thin, thin_rule, (__u16)jiffies);
+  __u32 own_phase = ES_UNLIKELY(rules->thin.gap_spread_q8) ? phase_of(packet) : 0;
+  return thin_judge(thin, rules->thin, (__u16)jiffies, own_phase);
 }
 
 /** Passed, and how: congestion experienced on ECN-capable packets, lower effort, or unmarked. */
@@ -309,6 +307,14 @@ ES_SUBPROGRAM struct es_connection* connection_of(const struct es_key* key, __u3
   struct es_slot_hit hit = slots_find(key, 0, ES_READ(control->stash_used));
   *record = hit.record;
   return hit.connection;
+}
+
+/** The state of the connection that a refused packet came from; NULL: a stranger's. Looked up only
+ * where the decision did not: on the slot alone. */
+ES_INLINE struct es_flow_state* refused_flow(const struct es_packet* packet) {
+  __u32 record = packet->record - 1;
+  if (!packet->record && !connection_of(&packet->remote, &record)) return 0;
+  return table_flow_in(record);
 }
 
 /** One in ES_SAMPLE_EVERY class-decided packets is attributed to its room all the same. */

@@ -27,9 +27,7 @@ ES_INLINE int is_told(const struct es_packet* packet, __u64 shed) {
 
 /** Is the connection's last refusal that was told old enough? Then this one is told, and noted. */
 ES_INLINE int tell_due(const struct es_packet* packet, const struct es_moment* moment) {
-  __u32 record = packet->record - 1;
-  if (!packet->record && !connection_of(&packet->remote, &record)) return 0;
-  struct es_flow_state* state = table_flow_in(record);
+  struct es_flow_state* state = refused_flow(packet);
   __u32 interval = es_geometry_of().hz * ES_TELL_INTERVAL_MS / 1000;
   if (!state || (__u16)(moment->jiffies - ES_READ(state->told_jiffies)) < interval) return 0;
   ES_WRITE(state->told_jiffies, (__u16)moment->jiffies);

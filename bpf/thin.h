@@ -17,7 +17,6 @@ struct es_thin_rule {
   __u16 max_gap_jiffies;
   __u16 min_interval_jiffies;
   __u8 gap_spread_q8; /* as in es_room_rules */
-  __u8 phase_q8;      /* of the connection; read while the gaps are spread */
 };
 
 /** Adds `share` (Q16) to an error; 1 when it carries over: this one is kept. */
@@ -30,21 +29,24 @@ ES_INLINE int diffuse(__u16* error_q16, __u32 share_q16) {
 /** Has a lane been silent for as long as it may? Connections that a cut found alike would all pass
  * max_gap after it, and together again and again: 600 of them made every 24th tick of a server
  * twice as long. So until that long after the cut each waits for a phase of its own, once. */
-ES_INLINE int gap_is_over(struct es_thin_rule rule, __u16 gap) {
+ES_INLINE int gap_is_over(struct es_thin_rule rule, __u16 gap, __u32 own_phase) {
   __u32 since_cut = ((__u32)rule.max_gap_jiffies * rule.gap_spread_q8) >> 8;
-  if (ES_UNLIKELY(rule.gap_spread_q8) && gap > since_cut) return rule.phase_q8 < rule.gap_spread_q8;
+  if (ES_UNLIKELY(rule.gap_spread_q8) && gap > since_cut)
+    return own_phase >> 8 < rule.gap_spread_q8;
   return gap >= rule.max_gap_jiffies;
 }
 
 /** ES_UNDECIDED: kept. Otherwise the reason of the drop. jiffies are the low 16 bits: after a rest
- * of 2^16 jiffies one packet may be judged as if the rest had been short. */
-ES_INLINE __u8 thin_judge(struct es_thin* state, struct es_thin_rule rule, __u16 jiffies) {
+ * of 2^16 jiffies one packet may be judged as if the rest had been short. own_phase: the
+ * connection's (Q16), read only while gaps are spread. */
+ES_INLINE __u8 thin_judge(struct es_thin* state, struct es_thin_rule rule, __u16 jiffies,
+                          __u32 own_phase) {
   __u16 gap = (__u16)(jiffies - state->passed_jiffies);
   if (ES_LIKELY(rule.keep_q16 == ES_KEEP_ALL && !rule.min_interval_jiffies)) return ES_UNDECIDED;
   if (!rule.keep_q16) return ES_REASON_room_paused;
   if (rule.min_interval_jiffies && gap < rule.min_interval_jiffies) return ES_REASON_min_interval;
   if (rule.keep_q16 != ES_KEEP_ALL && !diffuse(&state->error_q16, rule.keep_q16)) {
-    if (!rule.max_gap_jiffies || !gap_is_over(rule, gap)) return ES_REASON_thinned;
+    if (!rule.max_gap_jiffies || !gap_is_over(rule, gap, own_phase)) return ES_REASON_thinned;
     /* Passed early, by the bounded gap. The next one begins at a phase of its own: any if nothing
      * was thinned for long and no cut's gaps are being spread, else the last quarter, so that
      * phases which met part again. */

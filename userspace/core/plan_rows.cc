@@ -166,8 +166,8 @@ struct es_level level_in_force(const LevelRate& configured, double tokens_per_s,
 struct RoomExtras {
   bool server_thins = false;
   TierLevels levels = {};
-  double ce_share_most =
-      1;  ///< congestion follows the shard's pressure, and a rung by hand is none
+  /// Congestion follows the shard's pressure, and a rung by hand is none.
+  double ce_share_most = 1;
 };
 
 RoomExtras extras_of(const PlanExtras& extras, std::span<const ShardState> shards, size_t room,

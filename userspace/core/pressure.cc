@@ -48,6 +48,7 @@ uint16_t source_bits(SignalSource source) {
 
 uint32_t sources_in(uint16_t signals) {
   uint32_t sources = 0;
+  if (signals == 0) return sources;  // every tick of every shard
   for (uint8_t i = 0; i < static_cast<uint8_t>(SignalSource::count); ++i) {
     sources += (signals & source_bits(static_cast<SignalSource>(i))) != 0 ? 1 : 0;
   }

@@ -19,9 +19,8 @@ inline constexpr double kBytesPerMessage = 832;
 
 /// The part of a queue that does not go away: the smallest of the last few samples. A server that
 /// reads its socket once a tick leaves up to a tick's worth in it, and a sample may find any of
-/// that; a queue that stands is there in each. Six
-/// that are 50 to 65 ms apart, none in step with the one before, find a server of 15 to 60 Hz near
-/// empty.
+/// that; a queue that stands is there in each. Six that are 50 to 65 ms apart, none in step with
+/// the one before, find a server of 15 to 60 Hz near empty.
 class StandingQueue {
  public:
   /// 0 until kSamples have been taken.

@@ -105,8 +105,15 @@ std::size_t Connections::make_room_for(const core::Model& next, const core::Numb
 }
 
 void Connections::use(const core::Model& next) {
+  // Of a number that means another endpoint now nothing was told.
+  for (std::size_t i = 0; i < next.endpoints.size(); ++i) {
+    const bool same =
+        i < model_->endpoints.size() && model_->endpoints[i].name == next.endpoints[i].name;
+    if (same) continue;
+    if (i + 1 < exempt_counts_.size()) exempt_counts_[i + 1] = 0;
+    if (i + 1 < throttled_counts_.size()) throttled_counts_[i + 1] = 0;
+  }
   model_ = &next;
-  exempt_counts_.clear();  // numbers may mean other endpoints now
   throttled_changed_ = true;
   insert_configured();
   count_exempt();
@@ -281,21 +288,25 @@ void Connections::throttle(std::uint32_t session, std::uint32_t row, const es_ke
   throttled_changed_ = true;
 }
 
-void Connections::take_throttled_changes(
-    const std::function<void(std::uint8_t endpoint, std::uint32_t connections)>& take) {
+void Connections::take_throttled_changes(const EndpointCount& take) {
   if (!throttled_changed_) return;
   throttled_changed_ = false;
+  tell_counts([](const es_connection& one) { return (one.policy.flags & ES_CONN_THROTTLED) != 0; },
+              throttled_counts_, take);
+}
+
+void Connections::tell_counts(const std::function<bool(const es_connection&)>& counts_in,
+                              std::vector<std::uint32_t>& told, const EndpointCount& tell) const {
   std::vector<std::uint32_t> counts(model_->endpoints.size() + 1);
   for (const std::uint32_t record : table_.live_records()) {
     const std::uint8_t endpoint = records_[record].key.endpoint;
-    if ((records_[record].policy.flags & ES_CONN_THROTTLED) == 0) continue;
-    if (endpoint < counts.size()) ++counts[endpoint];
+    if (endpoint < counts.size() && counts_in(records_[record])) ++counts[endpoint];
   }
-  throttled_counts_.resize(counts.size());
+  told.resize(counts.size());
   for (std::size_t number = 1; number < counts.size(); ++number) {
-    if (counts[number] == throttled_counts_[number]) continue;
-    throttled_counts_[number] = counts[number];
-    take(static_cast<std::uint8_t>(number), counts[number]);
+    if (counts[number] == told[number]) continue;
+    told[number] = counts[number];
+    if (tell) tell(static_cast<std::uint8_t>(number), counts[number]);
   }
 }
 
@@ -315,19 +326,9 @@ void Connections::allow(const AllowList& allowed) {
 }
 
 void Connections::count_exempt() {
-  std::vector<std::uint32_t> counts(model_->endpoints.size() + 1);
-  if (allowed_ != nullptr && !allowed_->entries().empty()) {
-    for (const std::uint32_t record : table_.live_records()) {
-      const es_key& key = records_[record].key;
-      if (key.endpoint < counts.size() && allowed_->allows(key)) ++counts[key.endpoint];
-    }
-  }
-  exempt_counts_.resize(counts.size());
-  for (std::size_t number = 1; number < counts.size(); ++number) {
-    if (counts[number] == exempt_counts_[number]) continue;
-    exempt_counts_[number] = counts[number];
-    if (exempt_changed) exempt_changed(static_cast<std::uint8_t>(number), counts[number]);
-  }
+  const bool any = allowed_ != nullptr && !allowed_->entries().empty();
+  tell_counts([&](const es_connection& one) { return any && allowed_->allows(one.key); },
+              exempt_counts_, exempt_changed);
 }
 
 std::string Connections::insert(const es_key& key, const es_policy& policy) {

@@ -37,8 +37,8 @@ class Connections {
     std::size_t awaited = 0;   // of those kept: a session's, to be registered again or removed
   };
 
-  /// Hears how many connections of an endpoint (number) `edgeshed allow` exempts now.
-  using ExemptChanged = std::function<void(std::uint8_t endpoint, std::uint32_t connections)>;
+  /// Hears how many connections of an endpoint (number) are of some kind now.
+  using EndpointCount = std::function<void(std::uint8_t endpoint, std::uint32_t connections)>;
 
   /// `streams`: blocks 0 to geometry.stream_blocks; 0 is nobody's. Everything outlives it.
   Connections(const core::Model& model, const kernel::SlotTableMemory& memory,
@@ -85,15 +85,14 @@ class Connections {
 
   /// Exempts exactly those connections that `allowed` names, now and whenever one is added.
   void allow(const AllowList& allowed);
-  ExemptChanged exempt_changed;
+  EndpointCount exempt_changed;
 
   /// A session's connection reads too slowly: from now on best-effort to it is dropped, until it is
   /// removed. Nothing if it is not that session's and row's.
   void throttle(std::uint32_t session, std::uint32_t row, const es_key& key);
   /// Hears the number of throttled connections of each endpoint in which it has changed since the
   /// last call.
-  void take_throttled_changes(
-      const std::function<void(std::uint8_t endpoint, std::uint32_t connections)>& take);
+  void take_throttled_changes(const EndpointCount& take);
 
   /// Hears the sum of weights of each room in which it has changed since the last call.
   void take_weight_changes(const std::function<void(std::uint16_t room, double weight)>& take);
@@ -109,6 +108,9 @@ class Connections {
   void insert_configured();
   void remove_record(std::uint32_t record);
   void count_exempt();
+  /// Counts records per endpoint and tells what differs from `told`, by endpoint number.
+  void tell_counts(const std::function<bool(const es_connection&)>& counts_in,
+                   std::vector<std::uint32_t>& told, const EndpointCount& tell) const;
   void weigh(const es_policy& policy, double sign);
   [[nodiscard]] std::string read_key(const std::string& remote, const std::string& endpoint,
                                      es_key& key) const;

@@ -246,6 +246,31 @@ TEST_F(DeskTest, ASlowConsumerIsThrottledInThePacketPath) {
   EXPECT_NE(live_endpoint().pass_mask[ES_OUT] & voice, 0) << "the slow one has left";
 }
 
+TEST_F(DeskTest, AReloadTellsOfThrottledOnlyWhereANumberMeansAnotherEndpoint) {
+  Server server(*this, 2);
+  server.hello("arena");
+  server.connect(0, server.open("lobby"), 1);
+  connections_->throttle(2, 0, refusal_of(1, 0).remote);
+  std::vector<std::pair<unsigned, unsigned>> told;
+  const auto take = [&] {
+    told.clear();
+    connections_->take_throttled_changes([&](std::uint8_t endpoint, std::uint32_t connections) {
+      told.emplace_back(endpoint, connections);
+    });
+    return told;
+  };
+  const std::vector<std::pair<unsigned, unsigned>> one = {{1, 1}}, nothing = {};
+  EXPECT_EQ(take(), one);
+  const core::Model same = model_;
+  connections_->use(same);
+  EXPECT_EQ(take(), nothing) << "the next setup takes the number over";
+  core::Model other = model_;
+  other.endpoints[0].name = "another";
+  connections_->use(other);
+  EXPECT_EQ(take(), one) << "of that one nothing is known";
+  connections_->use(model_);
+}
+
 TEST_F(DeskTest, AFullTableIsSaid) {
   Server server(*this, 2);
   server.hello("arena", 16);
