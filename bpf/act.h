@@ -74,7 +74,7 @@ ES_INLINE void hook_mark(void* ctx, const int hook, const struct es_packet* pack
 /* --- reject ------------------------------------------------------------------------------- */
 
 /** One token of the /24 or /48 per reject and second. Racy on purpose: a cap, not an account. */
-ES_INLINE int prefix_allows(const struct es_packet* packet, __u64 jiffies) {
+ES_INLINE int prefix_allows(const struct es_packet* packet, __u64 jiffies, __u32 most) {
   __u64 prefix = packet->family == 4 ? packet->remote.addr_lo & 0x00ffffffffffffffull
                                      : packet->remote.addr_hi & 0x0000ffffffffffffull;
   __u64 hash =
@@ -84,22 +84,27 @@ ES_INLINE int prefix_allows(const struct es_packet* packet, __u64 jiffies) {
   if (!word) return 0;
   __u64 value = ES_READ(*word);
   __u32 used = (__u32)(value >> 32) == second ? (__u32)value : 0;
-  if (used >= ES_REJECTS_PER_PREFIX_PER_SECOND) return 0;
+  if (used >= most) return 0;
   ES_WRITE(*word, ((__u64)second << 32) | (used + 1));
   return 1;
 }
 
-/** May this refused packet be answered? A cap per connection, per prefix, and per CPU and plan. */
+/** May this refused packet be answered? A cap per connection, per prefix, and per CPU and plan.
+ * Samples of streams leave most of it to what a player waits for. */
 ES_INLINE int reject_allowed(const struct es_packet* packet, struct es_flow_state* state,
                              const struct es_moment* moment, struct es_cpu_scratch* scratch) {
-  __u32 interval = es_geometry_of().hz * ES_REJECT_INTERVAL_MS / 1000;
+  int sample = es_reason_outcome(packet->reason) == ES_OUTCOME_governor;
+  __u32 interval_ms = sample ? ES_TELL_INTERVAL_MS : ES_REJECT_INTERVAL_MS;
+  __u32 interval = es_geometry_of().hz * interval_ms / 1000;
+  __u32 most = ES_REJECTS_PER_PREFIX_PER_SECOND / (sample ? 2 : 1);
   struct es_control* control = table_control();
   allowance_roll(scratch, moment->generation);
   if (!control || scratch->rejects >= ES_READ(control->rejects_per_cpu)) return 0;
-  if (state && (__u16)(moment->jiffies - ES_READ(state->reject_jiffies)) < interval) return 0;
-  if (!prefix_allows(packet, moment->jiffies)) return 0;
+  if (state && (__u16)(moment->jiffies - ES_READ(state->refusals.reject_jiffies)) < interval)
+    return 0;
+  if (!prefix_allows(packet, moment->jiffies, most)) return 0;
   scratch->rejects++;
-  if (state) ES_WRITE(state->reject_jiffies, (__u16)moment->jiffies);
+  if (state) ES_WRITE(state->refusals.reject_jiffies, (__u16)moment->jiffies);
   return 1;
 }
 
@@ -164,8 +169,11 @@ ES_INLINE int reject_fits(const struct es_packet* packet) {
          packet->payload_len >= EDGESHED_LANE_BYTES;
 }
 
-/** Turns a refused request into its own answer: 12 bytes of payload, never longer than it was.
- * Returns 1 when ready to send, 0 when the headers are not where they were parsed. */
+/** Turns a refused request into its own answer: 12 bytes of payload in a frame as long as it was.
+ * The frame is not cut: what is behind the end that IP says is padding, which every receiver takes
+ * off, and a program that resizes packets may not join libxdp's dispatcher since kernel 6.12
+ * ("Extension program changes packet data, while original does not"). Returns 1 when ready to send,
+ * 0 when the headers are not where they were parsed. */
 ES_INLINE int reject_build(struct xdp_md* ctx, const struct es_packet* packet,
                            __u16 retry_after_10ms) {
   void* end;
@@ -196,7 +204,6 @@ ES_GLOBAL_SUBPROGRAM int es_act_reject(struct xdp_md* ctx, const struct es_packe
                                        const struct es_moment* moment, __u32 retry_after_10ms) {
   if (!packet || !moment) return 0;
   struct es_endpoint_counters* count = table_count_endpoint(packet->endpoint);
-  __u32 length = packet->l4_offset + ES_REJECT_UDP_BYTES;
   if (!count) return 0;
   if (!reject_fits(packet)) {
     count->not_rejected[1]++;
@@ -207,8 +214,6 @@ ES_GLOBAL_SUBPROGRAM int es_act_reject(struct xdp_md* ctx, const struct es_packe
     count->not_rejected[0]++;
     return 0;
   }
-  __u32 have = (__u32)bpf_xdp_get_buff_len(ctx);
-  if (have > length) bpf_xdp_adjust_tail(ctx, (int)length - (int)have);
   return 1;
 }
 

@@ -133,21 +133,26 @@ ES_INLINE __u8 fair_share_judge(const struct es_lane_rules* rules, const struct 
              : ES_REASON_fair_share;
 }
 
-/** Is this packet (not a critical one) a sample that the governor has a word on? */
+/** Is this packet (not a critical one) a player's sample, on which the governor has a word? */
 ES_INLINE int is_governed(const struct es_connection* connection, const struct es_packet* packet) {
-  return ES_UNLIKELY(packet->has_stream) && connection->key.stream_block;
+  return ES_UNLIKELY(packet->has_stream) && packet->direction == ES_IN &&
+         connection->key.stream_block;
 }
 
 /** The stream governor's word on a packet; ES_UNDECIDED: no stream, or accepted. */
-ES_INLINE __u8 govern_judge(const struct es_connection* connection, const struct es_packet* packet,
+ES_INLINE __u8 govern_judge(const struct es_connection* connection, struct es_packet* packet,
                             const struct es_plan_room* room, const struct es_moment* moment) {
   if (packet->tier == ES_TIER_critical || !is_governed(connection, packet)) return ES_UNDECIDED;
+  struct es_control* control = table_control();
   struct es_govern_moment now = {.jiffies = moment->jiffies,
                                  .hz = es_geometry_of().hz,
                                  .generation = moment->generation,
-                                 .plan_valid = plan_valid(moment)};
-  return (__u8)govern_sample(table_stream_block(connection->key.stream_block),
-                             table_count_room(packet->room), room, packet, &now);
+                                 .plan_valid = plan_valid(moment),
+                                 .hint_q8 = control ? ES_READ(control->stream_hint_q8) : 0};
+  int word = es_govern_sample(table_stream_block(connection->key.stream_block),
+                              table_count_room(packet->room), room, packet, &now);
+  packet->hinted = word == ES_GOVERN_HINT;
+  return packet->hinted ? ES_UNDECIDED : (__u8)word;
 }
 
 /** What a room decides about a packet within its contract: ladder, fair share, marks. */
@@ -191,6 +196,21 @@ ES_INLINE __u8 refuse_early(const struct es_connection* connection, const struct
   return paused ? ES_REASON_room_paused : ES_REASON_priority;
 }
 
+/** Notes how far a player's acknowledgement is behind what it was sent. Only packets that are
+ * looked up come by: an acknowledgement of what nobody saw go out is one of the newest, and shows
+ * what that is; one that is far from what was seen tells nothing. */
+ES_INLINE void watch_acked(const struct es_packet* packet, struct es_ack_watch* acks,
+                           const struct es_moment* moment) {
+  __u16 sent = ES_READ(acks->sent);
+  __u32 lag = (__u16)(sent - packet->number), ahead = (__u16)(packet->number - sent);
+  if (sent && ahead && ahead <= ES_ACK_LAG_MAX) ES_WRITE(acks->sent, packet->number);
+  if (!sent || lag > ES_ACK_LAG_MAX) lag = 0;
+  if (packet->is_time) lag /= ES_ACK_LAG_UNIT_MS;
+  __u8 at = (__u8)(moment->jiffies >> ES_ACK_AT_SHIFT);
+  ES_WRITE(acks->lag, (__u8)(lag > 255 ? 255 : lag));
+  ES_WRITE(acks->acked_at, at ? at : 1);
+}
+
 /** A packet of a connection. */
 ES_INLINE __u8 judge_connection(struct es_packet* packet, struct es_connection* connection,
                                 __u32 record, const struct es_moment* moment) {
@@ -218,12 +238,20 @@ ES_INLINE __u8 judge_connection(struct es_packet* packet, struct es_connection* 
   packet->arrived = 0;
   if (!state) return ES_REASON_no_record;
   flow_seen(state, moment->jiffies);
+  if (packet->numbered && packet->direction == ES_IN) {
+    struct es_flow_state* out = table_flow_out(record);
+    if (out) watch_acked(packet, &out->acks, moment);
+  }
   reason = contract_judge(packet, state, contract_class, moment);
   if (reason != ES_UNDECIDED) return reason;
   packet->arrived = 1;
   reason = govern_judge(connection, packet, room, moment);
   if (reason != ES_UNDECIDED) return reason;
-  return (__u8)judge_room(packet, state, room, moment, policy.weight_inverse_q8);
+  reason = (__u8)judge_room(packet, state, room, moment, policy.weight_inverse_q8);
+  if (packet->numbered && packet->direction == ES_OUT &&
+      es_reason_verdict(reason) < ES_VERDICT_drop)
+    ES_WRITE(state->acks.sent, packet->number ? packet->number : 1);
+  return reason;
 }
 
 /** Starts a new generation's allowances on this CPU, if the plan moved on. */
@@ -348,7 +376,7 @@ ES_INLINE __u8 judge(struct es_packet* packet, const struct es_plan_endpoint* en
   packet->tier = es_lane_tier(endpoint->lane_tiers, packet->lane & 7);
   packet->row = packet->lane;
   packet->room = ES_NO_ROOM;
-  packet->arrived = 0;
+  packet->arrived = packet->hinted = 0;
 
   __u8 reason = judge_lane(packet, endpoint->drop_mask[direction], endpoint->pass_mask[direction]);
   __u16 stranger_room = endpoint->stranger_room;
@@ -390,10 +418,13 @@ ES_INLINE void settle(struct es_packet* packet, __u8 reason, __u8 endpoint_flags
     verdict = es_reason_verdict(reason);
   }
   packet->shadowed = ES_UNDECIDED;
-  if (ES_UNLIKELY(endpoint_flags & ES_EP_SHADOW) && verdict != ES_VERDICT_pass) {
-    packet->shadowed = reason;
-    reason = ES_REASON_shadow;
-    verdict = ES_VERDICT_pass;
+  if (ES_UNLIKELY(endpoint_flags & ES_EP_SHADOW)) {
+    packet->hinted = 0;
+    if (verdict != ES_VERDICT_pass) {
+      packet->shadowed = reason;
+      reason = ES_REASON_shadow;
+      verdict = ES_VERDICT_pass;
+    }
   }
   packet->reason = reason;
   packet->verdict = verdict;

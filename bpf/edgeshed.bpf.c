@@ -62,12 +62,14 @@ ES_INLINE int act_on_fragment(void* ctx, const int hook, struct es_packet* packe
   return hook_return(hook, packet->verdict);
 }
 
-/** Is a refused packet one that protocol `lane` answers? Standard ones and handshakes are. */
+/** Is a refused packet one that protocol `lane` answers? Standard ones, handshakes, and samples
+ * that the governor refused are: its reason is the hint. */
 ES_INLINE int may_answer(const struct es_packet* packet, const struct es_plan_endpoint* endpoint) {
   return packet->verdict == ES_VERDICT_drop && packet->fragment == ES_FRAG_NONE &&
          packet->direction == ES_IN && endpoint->protocol == ES_PROTOCOL_lane &&
          (endpoint->flags & ES_EP_REJECTS) && !packet->walk_error &&
-         (packet->tier == ES_TIER_standard || packet->lane == ES_LANE_join);
+         (packet->tier == ES_TIER_standard || packet->lane == ES_LANE_join ||
+          es_reason_outcome(packet->reason) == ES_OUTCOME_governor);
 }
 
 /** What the refused one is told: for each another moment, so that they do not return together. */

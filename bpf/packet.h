@@ -46,6 +46,9 @@ struct es_packet {
   __u8 has_stream;
   __u16 stream;
   __u16 sequence; /* protocol lane: of this packet, network order */
+  __u8 numbered;  /* `number` is what the player was sent, or on the way in what it acknowledged */
+  __u8 is_time;   /* `number` is a time in ms */
+  __u16 number;   /* see es_ack_watch */
 
   /* decide */
   __u32 record; /* the connection's, counted from 1; 0: none was looked up */
@@ -56,6 +59,7 @@ struct es_packet {
   __u8 verdict;
   __u8 priority;
   __u8 arrived;  /* past its contract: counts as demand of the room */
+  __u8 hinted;   /* an accepted sample of a stream that comes near its limit */
   __u8 shadowed; /* what shadow mode would have done: a reason, or ES_UNDECIDED */
 };
 

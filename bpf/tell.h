@@ -13,9 +13,11 @@
 #define ES_TELL_SLOT_EVERY 16
 
 /** A player awaits an answer to standard messages, and a stream's author wants to know that samples
- * are lost. Best-effort is thinned silently. `shed`: packets that this CPU has shed. */
+ * are lost, or will be soon. Best-effort is thinned silently. `shed`: packets that this CPU has
+ * shed. */
 ES_INLINE int is_told(const struct es_packet* packet, __u64 shed) {
-  if (packet->verdict < ES_VERDICT_drop || packet->direction != ES_IN) return 0;
+  if (packet->direction != ES_IN) return 0;
+  if (packet->verdict < ES_VERDICT_drop) return packet->hinted;
   __u8 outcome = es_reason_outcome(packet->reason);
   if (!packet->record)
     return packet->reason == ES_REASON_slot_priority && packet->tier == ES_TIER_standard &&
@@ -25,12 +27,15 @@ ES_INLINE int is_told(const struct es_packet* packet, __u64 shed) {
          (outcome == ES_OUTCOME_ladder || outcome == ES_OUTCOME_fair_share);
 }
 
-/** Is the connection's last refusal that was told old enough? Then this one is told, and noted. */
+/** Is the connection's last refusal that was told old enough? Then this one is told, and noted. Of
+ * hints each stream has its own note. */
 ES_INLINE int tell_due(const struct es_packet* packet, const struct es_moment* moment) {
+  if (packet->verdict < ES_VERDICT_drop) return 1;
   struct es_flow_state* state = refused_flow(packet);
   __u32 interval = es_geometry_of().hz * ES_TELL_INTERVAL_MS / 1000;
-  if (!state || (__u16)(moment->jiffies - ES_READ(state->told_jiffies)) < interval) return 0;
-  ES_WRITE(state->told_jiffies, (__u16)moment->jiffies);
+  if (!state || (__u16)(moment->jiffies - ES_READ(state->refusals.told_jiffies)) < interval)
+    return 0;
+  ES_WRITE(state->refusals.told_jiffies, (__u16)moment->jiffies);
   return 1;
 }
 

@@ -48,11 +48,11 @@ ES_INLINE __u8 thin_judge(struct es_thin* state, struct es_thin_rule rule, __u16
   if (rule.keep_q16 != ES_KEEP_ALL && !diffuse(&state->error_q16, rule.keep_q16)) {
     if (!rule.max_gap_jiffies || !gap_is_over(rule, gap, own_phase)) return ES_REASON_thinned;
     /* Passed early, by the bounded gap. The next one begins at a phase of its own: any if nothing
-     * was thinned for long and no cut's gaps are being spread, else the last quarter, so that
-     * phases which met part again. */
+     * was thinned for long, else the last quarter, so that phases which met part again. Any also
+     * right after a cut, where some are so kept twice: who rested is not yet spread, and the level
+     * refuses one that comes too soon. Taken back a quarter only, they came in waves again. */
     __u32 phase = state->error_q16 = (__u16)(state->error_q16 * 25173u + 13849u);
-    int rested = gap >= 2 * rule.max_gap_jiffies && !rule.gap_spread_q8;
-    __u32 span = rested ? rule.max_gap_jiffies : rule.max_gap_jiffies / 4u;
+    __u32 span = gap >= 2 * rule.max_gap_jiffies ? rule.max_gap_jiffies : rule.max_gap_jiffies / 4u;
     state->passed_jiffies = (__u16)(jiffies - ((phase * span) >> 16));
     return ES_UNDECIDED;
   }

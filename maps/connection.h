@@ -45,6 +45,31 @@ struct es_thin {
 };
 ES_ASSERT_SIZE(struct es_thin, 4);
 
+/* Unit of es_ack_watch.lag for ENet, whose acknowledgements tell times: about a game's tick. */
+#define ES_ACK_LAG_UNIT_MS 16u
+/* Farther behind nobody plays on: 8 s, or as many updates. */
+#define ES_ACK_LAG_MAX 8191u
+/* es_ack_watch.acked_at counts jiffies >> this: 1 s at 250 Hz, a quarter at 1000. */
+#define ES_ACK_AT_SHIFT 8
+
+/** How far a player's acknowledgements are behind what it was sent, as the packet path sees it go
+ * by: protocols enet and lane, of packets that are looked up. Two CPUs write: each word by itself.
+ */
+struct es_ack_watch {
+  __u16 sent; /* newest number sent: ENet's sent time in ms, or a lane header's; 0: none */
+  __u8 lag;   /* sent - acknowledged at the last acknowledgement, in 16 ms or updates; 255: more */
+  __u8 acked_at; /* when that was; 0: never */
+};
+ES_ASSERT_SIZE(struct es_ack_watch, 4);
+
+/** Refusals that were answered or told. Low 16 bits of jiffies: after a rest of 2^16 one more may
+ * be kept from the sender or server. */
+struct es_refusal_notes {
+  __u16 reject_jiffies; /* last reject sent */
+  __u16 told_jiffies;   /* last refusal that the server was told of */
+};
+ES_ASSERT_SIZE(struct es_refusal_notes, 4);
+
 /** State of one direction: one cache line.
  * contract[tier]: {packet debt, byte debt} as 32-bit times in 2^-16 jiffy, low and high half of one
  * word, so that one CAS charges both. level[standard, best-effort]: debt on the room's level clock.
@@ -54,9 +79,10 @@ struct es_flow_state {
   __u64 level[2];
   struct es_thin thin[4]; /* lane & 3 */
   __u32 seen_jiffies;     /* last packet that came to the contract, low 32 bits */
-  /* Low 16 bits: after a rest of 2^16 jiffies one refusal may be kept from the sender or server. */
-  __u16 reject_jiffies; /* last reject sent */
-  __u16 told_jiffies;   /* last refusal that the server was told of */
+  union {
+    struct es_refusal_notes refusals; /* of the way in */
+    struct es_ack_watch acks;         /* of the way out */
+  };
 };
 ES_ASSERT_SIZE(struct es_flow_state, 64);
 
@@ -69,18 +95,39 @@ struct es_connection {
 };
 ES_ASSERT_SIZE(struct es_connection, 32);
 
+/* Bit of es_stream_slot.stream_id: what comes of the stream is dropped until it is opened again. */
+#define ES_STREAM_CLOSED 0x80000000u
+
 /** A state stream of a player. Windows are sliding seconds, see bpf/govern.h for the packing. */
 struct es_stream_slot {
-  __u32 stream_id;    /* stream number + 1; 0: free. Claimed by CAS */
-  __u32 seen_jiffies; /* low 32 bits */
+  __u32 stream_id;    /* stream number + 1, and ES_STREAM_CLOSED; 0: free. Claimed by CAS */
+  __u32 seen_jiffies; /* low 32 bits; last sample, refused ones only where streams are closed */
   __u64 samples_window;
   __u64 bytes_window;
 };
 ES_ASSERT_SIZE(struct es_stream_slot, 24);
 
+/** Has nobody sent on a stream for as long as it is remembered, so that its slot is free? `holder`
+ * and `seen_jiffies`: of the slot; `jiffies`: now, low 32 bits. */
+ES_SHARED_INLINE int es_stream_forgotten(__u32 holder, __u32 seen_jiffies, __u32 jiffies,
+                                         __u32 hz) {
+  __u32 seconds = holder & ES_STREAM_CLOSED ? ES_STREAM_REOPEN_SECONDS : ES_STREAM_IDLE_SECONDS;
+  return !holder || jiffies - seen_jiffies > seconds * hz;
+}
+
+/** What is remembered of a stream beside its windows: low 16 bits of jiffies. After a rest of 2^16
+ * jiffies one hint may be kept back. */
+struct es_stream_note {
+  __u16 hinted_jiffies;        /* last hint that was told */
+  __u16 refused_jiffies;       /* last refusal */
+  __u16 refused_since_jiffies; /* first one of a row without a second's pause */
+};
+ES_ASSERT_SIZE(struct es_stream_note, 6);
+
 struct es_stream_block {
   __u64 player_bytes_window;
-  __u64 reserved[7];
+  struct es_stream_note note[ES_STREAM_SLOTS]; /* of the slot with the same index */
+  __u64 reserved;
   struct es_stream_slot slot[ES_STREAM_SLOTS];
 };
 ES_ASSERT_SIZE(struct es_stream_block, 256);

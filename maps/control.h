@@ -35,7 +35,8 @@ struct es_control {
   __u32 stash_used;          /* occupied slots of the stash bucket; 0: it is not looked at */
   __u64 clock_jiffies;       /* the clock when the program was loaded with the map clock */
   __u32 rejects_per_cpu;     /* rejects a CPU may send under this generation */
-  __u32 reserved_hot[7];
+  __u32 stream_hint_q8;      /* share of a stream's limit from which its author is told; 0: never */
+  __u32 reserved_hot[6];
 
   /* Line two: heartbeat, written by the daemon once a tick. */
   __u64 tick_count;
@@ -49,7 +50,7 @@ struct es_control {
   __u32 schema_version;
   struct es_geometry geometry;
   __u32 default_enforce; /* endpoints that say nothing: 1 enforce, 0 shadow */
-  __u32 reserved;
+  __u32 object_hash;     /* CRC-32 of the object file of the pinned programs; 0: not known */
 };
 ES_ASSERT_SIZE(struct es_control, 192);
 

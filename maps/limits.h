@@ -8,7 +8,7 @@
 #define EDGESHED_MAPS_LIMITS_H
 
 /* Any change of layout or meaning in maps/ raises this; a daemon refuses pins of another schema. */
-#define ES_SCHEMA_VERSION 4u
+#define ES_SCHEMA_VERSION 5u
 
 /* An endpoint number is one byte in the port table (64 KiB, one cache line per 64 ports).
  * Number 0 is the host itself: packets that belong to no endpoint are counted in its row. */
@@ -35,6 +35,11 @@
 /* A player's state streams: 8 slots of 24 B and 64 B of aggregate are one 256 B block. */
 #define ES_STREAM_SLOTS 8u
 #define ES_STREAM_IDLE_SECONDS 2u
+/* A stream that has been refused in each second of this many is closed, where its room closes
+ * streams: as long as anything that its author notices must stand. */
+#define ES_STREAM_CLOSE_SECONDS 3u
+/* A closed stream that was silent for so long is open again, as if it were another one. */
+#define ES_STREAM_REOPEN_SECONDS 30u
 
 /* Fragments in flight: 4096 of 8 B. At 2 s of lifetime and one fragmented datagram per slot that
  * is 2,000 fragmented datagrams/s before two of them meet in a slot; a loser passes, counted. */

@@ -131,10 +131,13 @@ struct es_room_rules {
 };
 ES_ASSERT_SIZE(struct es_room_rules, 96);
 
+/* Bit of es_plan_room.stream_cap: streams that are refused for long are closed. */
+#define ES_ROOM_CLOSES 0x80u
+
 /** One room. Costs are tokens x 256: cost = packets * packet_cost + bytes * byte_cost_q8 >> 8. */
 struct es_plan_room {
   __u32 generation;
-  __u8 stream_cap;          /* distinct streams per player, 0: no cap; above 8 acts as 8 */
+  __u8 stream_cap; /* distinct streams per player, 0: no cap; above 8 acts as 8. ES_ROOM_CLOSES */
   __u8 name_hash_high[3];   /* 56 bits of a name, as in es_plan_endpoint, where there was room */
   __u64 room_bytes_per_cpu; /* stream bytes a CPU may accept under this generation; ~0: no limit */
   __u32 stream_samples_per_s; /* windows of the governor; 0: no limit */

@@ -55,6 +55,7 @@ enum es_outcome {
   X(player_bytes, drop, governor, "the player's bytes per second over all streams")            \
   X(room_bytes, drop, governor, "the room's bytes per second over all players")                \
   X(stream_cap, drop, governor, "more distinct streams than a player may have")                \
+  X(stream_closed, drop, governor, "the stream is closed until it is opened again")            \
   X(lane_paused, drop, ladder, "the lane is paused in every room of the endpoint")             \
   X(room_paused, drop, ladder, "the lane is paused in the room")                               \
   X(slot_priority, drop, ladder, "priority below the threshold of every room of the endpoint") \

@@ -50,7 +50,8 @@ struct es_enet_walk {
   __u8 acks;
   __u8 failed;
   __u8 done;
-  __u8 in_place; /* commands read in place */
+  __u8 in_place;  /* commands read in place */
+  __u16 acked_ms; /* of the last ACK: when the command that it answers was sent */
 };
 
 /** Keeps the more valuable of two lanes. */
@@ -97,10 +98,12 @@ ES_INLINE void enet_command(struct es_enet_walk* walk, __u64 head) {
     return;
   }
   walk->offset += size;
-  if (command == ES_ENET_ACK)
+  if (command == ES_ENET_ACK) {
     walk->acks = 1;
-  else
+    walk->acked_ms = ES_NTOHS((__u16)(head >> 48));
+  } else {
     enet_offer(walk, enet_command_lane(walk, command, (__u8)(head >> 8)));
+  }
   if (walk->offset == walk->end) walk->done = 1;
   if (walk->best_lane != ES_UNDECIDED &&
       es_lane_tier(walk->lane_tiers, walk->best_lane & 7) == ES_TIER_critical)
@@ -172,6 +175,7 @@ ES_INLINE __u8 dissect_enet(void* ctx, const int hook, struct es_packet* packet,
   packet->walk_error = 1;
   if (packet->payload_len < 4 || (void*)head + 4 > cursor.end) return ES_LANE_command;
   __u32 flags = ((__u32)head[0] << 8) | head[1];
+  __u16 sent_ms = (__u16)((head[2] << 8) | head[3]); /* if its flag says so */
   packet->walk_error = 0;
   if (flags & ES_ENET_COMPRESSED) {
     if ((flags & ES_ENET_PEER_MASK) == ES_ENET_PEER_MASK) return ES_LANE_join;
@@ -195,6 +199,14 @@ ES_INLINE __u8 dissect_enet(void* ctx, const int hook, struct es_packet* packet,
     if (!walk.done) walk.failed = 1; /* more commands than ENet allows */
   }
   packet->walk_error = walk.failed;
+  packet->is_time = 1;
+  if (packet->direction == ES_OUT) {
+    packet->numbered = (flags & ES_ENET_SENT_TIME) != 0;
+    packet->number = sent_ms;
+  } else {
+    packet->numbered = walk.acks;
+    packet->number = walk.acked_ms;
+  }
   return enet_result(&walk);
 }
 

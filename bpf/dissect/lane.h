@@ -33,6 +33,8 @@ ES_INLINE __u8 dissect_lane(struct es_cursor cursor, struct es_packet* packet,
   __u8 claim = header->version_tier & 3;
   packet->sequence = header->sequence;
   packet->stream = ES_NTOHS(header->stream);
+  packet->numbered = packet->direction == ES_OUT || (flags & EDGESHED_LANE_ACK);
+  packet->number = ES_NTOHS(packet->direction == ES_OUT ? header->sequence : header->ack);
   if (flags & EDGESHED_LANE_JOIN) return ES_LANE_join;
   if (flags & EDGESHED_LANE_CLOSE) return ES_LANE_control;
   if (claim > es_lane_tier(endpoint->lane_tiers, lane))

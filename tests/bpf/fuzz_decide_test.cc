@@ -83,12 +83,15 @@ struct Probe {
   Remote remote;
 };
 
-/// The `classify` group, from the header's fields: docs/lane-header.md in nine lines.
+/// The `classify` group, from the header's fields: docs/lane-header.md in a few lines.
 void classify(const LaneFields& header, std::uint16_t lane_tiers, es_packet& packet) {
   packet.lane = ES_LANE_command;
   packet.walk_error = header.magic != EDGESHED_LANE_MAGIC;
   if (packet.walk_error) return;
+  const bool out = packet.direction == ES_OUT;
   packet.stream = header.stream;
+  packet.numbered = out || (header.flags & EDGESHED_LANE_ACK) != 0;
+  packet.number = out ? header.sequence : header.ack;
   packet.lane = header.lane;
   if (header.claim > es_lane_tier(lane_tiers, header.lane))
     packet.lane = header.claim == ES_TIER_standard ? ES_LANE_command : ES_LANE_cosmetic;
@@ -162,12 +165,14 @@ class FuzzDecide : public testing::Test {
     if (dice_.percent(5)) probe.remote.endpoint = static_cast<std::uint8_t>(1 + dice_.below(3));
     LaneFields& header = probe.header;
     header.lane = static_cast<std::uint8_t>(dice_.below(ES_LANES));
-    if (dice_.percent(25)) header.lane = ES_LANE_stream;
+    if (dice_.percent(40)) header.lane = ES_LANE_stream;
     header.claim = static_cast<std::uint8_t>(dice_.percent(60) ? 0 : dice_.below(4));
     if (dice_.percent(8)) header.flags |= EDGESHED_LANE_JOIN;
     if (dice_.percent(4)) header.flags |= EDGESHED_LANE_CLOSE;
     header.stream = static_cast<std::uint16_t>(dice_.percent(90) ? dice_.below(9) : dice_.word());
     header.sequence = static_cast<std::uint16_t>(dice_.word());
+    if (dice_.percent(40)) header.flags |= EDGESHED_LANE_ACK;
+    header.ack = static_cast<std::uint16_t>(dice_.percent(50) ? dice_.below(300) : dice_.word());
     if (dice_.percent(2)) header.magic = 0;
 
     const bool v6 = probe.remote.address.find(':') != std::string::npos;

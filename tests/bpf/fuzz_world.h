@@ -144,6 +144,7 @@ class Chaos {
     if (dice_.percent(1)) c.clock_jiffies = dice_.of<std::uint64_t>({0xffffff00u, 1u << 16, 300u});
     if (dice_.percent(10)) c.generation++;
     if (dice_.percent(1)) c.generation = dice_.of<std::uint32_t>({0, 1, 0xffffffffu});
+    if (dice_.percent(20)) c.stream_hint_q8 = dice_.of<std::uint32_t>({0, 1, 128, 205, 256});
     if (dice_.percent(20)) c.event_sample_mask = dice_.of<std::uint32_t>({~0u, 0, 7, 1023});
     c.valid_until_jiffies =
         dice_.percent(75) ? c.clock_jiffies + dice_.below(500)
@@ -183,6 +184,7 @@ class Chaos {
     const std::size_t i = copy() * world_.geometry.rooms + number;
     es_plan_room& row = world_.plan_room[i];
     row.stream_cap = static_cast<std::uint8_t>(dice_.percent(40) ? 0 : dice_.below(10));
+    if (dice_.percent(40)) row.stream_cap |= ES_ROOM_CLOSES;
     row.room_bytes_per_cpu = dice_.percent(60) ? ~0ull : dice_.below(4000);
     row.stream_samples_per_s = dice_.percent(50) ? 0 : dice_.below(60);
     row.stream_bytes_per_s = dice_.percent(60) ? 0 : dice_.below(20000);
@@ -355,14 +357,26 @@ class Chaos {
   void streams(std::uint32_t block, const es_plan_room& room, std::uint16_t stream) {
     es_stream_block& row = world_.streams[block];
     row.player_bytes_window = window(room.player_bytes_per_s);
+    const bool crowded = dice_.percent(25);  // by streams that play, and none of them is this one
     for (es_stream_slot& slot : row.slot) {
       slot.stream_id = dice_.percent(40) ? 0 : dice_.percent(40) ? stream + 1u : 1 + dice_.below(9);
-      const std::uint64_t rest = dice_.percent(80)
-                                     ? dice_.below(3 * ES_STREAM_IDLE_SECONDS * kHz / 2)
-                                     : dice_.near(ES_STREAM_IDLE_SECONDS * kHz, 1);
-      slot.seen_jiffies = static_cast<std::uint32_t>(clock() - rest);
+      const bool closed = slot.stream_id != 0 && dice_.percent(15);
+      if (closed) slot.stream_id |= ES_STREAM_CLOSED;
+      const std::uint64_t kept = closed ? ES_STREAM_REOPEN_SECONDS : ES_STREAM_IDLE_SECONDS;
+      const std::uint64_t rest =
+          dice_.percent(80) ? dice_.below(3 * kept * kHz / 2) : dice_.near(kept * kHz, 1);
+      slot.seen_jiffies = static_cast<std::uint32_t>(clock() - (crowded ? 0 : rest));
+      if (crowded) slot.stream_id = stream + 2u + dice_.below(9);
       slot.samples_window = window(room.stream_samples_per_s);
       slot.bytes_window = window(room.stream_bytes_per_s);
+    }
+    for (es_stream_note& note : row.note) {
+      const auto ago = [&](std::uint32_t most) {
+        return static_cast<std::uint16_t>(clock() - dice_.below(most));
+      };
+      note.hinted_jiffies = ago(2 * kHz);
+      note.refused_jiffies = ago(3 * kHz / 2);
+      note.refused_since_jiffies = ago(2 * ES_STREAM_CLOSE_SECONDS * kHz);
     }
     world_.streams.put(block);
   }

@@ -140,8 +140,98 @@ TEST_F(GovernTest, CapOfDistinctStreamsHoldsAndIdleOnesMakeRoom) {
   }
 }
 
+// Rule: A4, A8
+TEST_F(GovernTest, AStreamThatIsRefusedForLongIsClosed) {
+  room().stream_samples_per_s = 5;
+  room().stream_cap = ES_ROOM_CLOSES | 3;
+  w_.publish();
+  // Twice its rate, in each second; its neighbour stays below.
+  unsigned jiffy = 0;
+  const unsigned close = ES_STREAM_CLOSE_SECONDS * w_.hz();
+  for (; jiffy < 2 * close; jiffy += w_.hz() / 10) {
+    w_.advance_jiffies(w_.hz() / 10);
+    w_.publish();
+    if (jiffy % (w_.hz() / 2) == 0) expect(ES_REASON_admitted, sample(2));
+    if (w_.xdp(sample(1)).reason == ES_REASON_stream_closed) break;
+  }
+  EXPECT_GE(jiffy, close);
+  EXPECT_LE(jiffy, close + w_.hz() + w_.hz() / 5);
+  w_.advance_jiffies(ES_STREAM_REOPEN_SECONDS * w_.hz());
+  w_.publish();
+  expect(ES_REASON_stream_closed, sample(1));
+  expect(ES_REASON_admitted, sample(1, {.remote_port = 4001}));
+  w_.advance_jiffies(ES_STREAM_REOPEN_SECONDS * w_.hz() + 1);
+  w_.publish();
+  expect(ES_REASON_admitted, sample(1));
+}
+
+TEST_F(GovernTest, OneThatIsNeverAcceptedIsClosedAndStaysSo) {
+  room().stream_bytes_per_s = 10;  // less than a sample
+  room().stream_cap = ES_ROOM_CLOSES;
+  w_.publish();
+  for (unsigned i = 0; i < 10 * (ES_STREAM_CLOSE_SECONDS + 1); ++i) {
+    w_.advance_jiffies(w_.hz() / 10);
+    w_.publish();
+    w_.xdp(sample(1));
+  }
+  for (unsigned i = 0; i < 50; ++i) {
+    w_.advance_jiffies(w_.hz() / 10);
+    w_.publish();
+    expect(ES_REASON_stream_closed, sample(1));
+  }
+}
+
+TEST_F(GovernTest, ARefusalLongAgoIsNotTheFirstOfARow) {
+  room().stream_samples_per_s = 5;
+  room().stream_cap = ES_ROOM_CLOSES;
+  w_.publish();
+  for (int i = 0; i < 6; ++i) w_.xdp(sample(1));  // the last one is refused
+  const std::uint64_t refused = w_.now();
+  w_.advance_seconds(2);
+  while (w_.now() < refused + 65536) {  // until 16 bits of the clock have come around
+    w_.advance_jiffies(w_.hz() / 2);
+    w_.publish();
+    expect(ES_REASON_admitted, sample(1));
+  }
+  for (int i = 0; i < 6; ++i) EXPECT_NE(w_.xdp(sample(1)).reason, ES_REASON_stream_closed);
+}
+
+TEST_F(GovernTest, WhatTheServerSendsIsNotGoverned) {
+  room().stream_samples_per_s = 1;
+  room().stream_cap = ES_ROOM_CLOSES;
+  w_.publish();
+  for (unsigned i = 0; i < 100; ++i) {
+    EXPECT_EQ(w_.tc(lane_out(ES_LANE_stream)).reason, ES_REASON_admitted);
+    w_.advance_jiffies(w_.hz() / 10);
+    w_.publish();
+  }
+  EXPECT_EQ(w_.xdp(sample(0)).reason, ES_REASON_admitted);
+}
+
+TEST_F(GovernTest, ARefusalNowAndThenClosesNothing) {
+  room().stream_samples_per_s = 5;
+  room().stream_cap = ES_ROOM_CLOSES;
+  w_.publish();
+  for (int burst = 0; burst < 10; ++burst) {
+    for (int i = 0; i < 5; ++i) expect(ES_REASON_admitted, sample(1));
+    expect(ES_REASON_stream_rate, sample(1));
+    w_.advance_jiffies(2 * w_.hz());
+    w_.publish();
+  }
+}
+
+TEST_F(GovernTest, WithoutTheFlagARefusedStreamStaysOpen) {
+  room().stream_samples_per_s = 5;
+  w_.publish();
+  for (unsigned i = 0; i < 100; ++i) {
+    EXPECT_NE(w_.xdp(sample(1)).reason, ES_REASON_stream_closed);
+    w_.advance_jiffies(w_.hz() / 10);
+    w_.publish();
+  }
+}
+
 TEST_F(GovernTest, CapAboveEightActsAsEight) {
-  room().stream_cap = 200;
+  room().stream_cap = 100;
   w_.publish();
   for (std::uint16_t i = 0; i < 8; ++i) expect(ES_REASON_admitted, sample(i));
   expect(ES_REASON_stream_cap, sample(8));

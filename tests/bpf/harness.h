@@ -225,6 +225,7 @@ struct LaneFields {
   std::uint8_t flags = 0;  ///< EDGESHED_LANE_JOIN and so on
   std::uint16_t stream = 0;
   std::uint16_t sequence = 1;
+  std::uint16_t ack = 0;
   std::uint8_t magic = EDGESHED_LANE_MAGIC;
   std::uint8_t version = EDGESHED_LANE_VERSION;
 };

@@ -60,7 +60,7 @@ Bytes lane_payload(const LaneFields& fields, std::size_t body_bytes) {
   bytes.push_back(0);
   put_be16(bytes, fields.stream);
   put_be16(bytes, fields.sequence);
-  put_be16(bytes, 0);
+  put_be16(bytes, fields.ack);
   put_be16(bytes, 0);
   put_bytes(bytes, filler(body_bytes));
   return bytes;

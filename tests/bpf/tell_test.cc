@@ -89,6 +89,59 @@ TEST_F(TellTest, NeitherInShadowNorOfAStranger) {
   EXPECT_TRUE(send(lane_in(ES_LANE_command), 20).empty());
 }
 
+/// A player with two streams in a room that allows each 10 samples a second.
+class HintTest : public TellTest {
+ protected:
+  HintTest() {
+    w_.connect("10.0.0.2", 5000, {.room = kRoom, .stream_block = 1});
+    w_.room(kRoom).stream_samples_per_s = 10;
+    w_.control().stream_hint_q8 = 205;  // .8
+    w_.publish();
+    w_.at_jiffies(1'000'000 * std::uint64_t{w_.hz()});
+    w_.publish();
+  }
+  /// `per_s` samples a second for `seconds`; the events of them all.
+  std::vector<es_event> play(std::uint16_t stream, unsigned per_s, unsigned seconds) {
+    const Bytes frame = from_remote({.remote_port = 5000},
+                                    lane_payload({.lane = ES_LANE_stream, .stream = stream}));
+    for (unsigned i = 0; i < per_s * seconds; ++i) {
+      w_.advance_jiffies(w_.hz() / per_s);
+      w_.publish();
+      w_.xdp(frame);
+    }
+    return w_.events();
+  }
+};
+
+// Rule: A4
+TEST_F(HintTest, NearALimitTheAuthorIsToldOnceASecond) {
+  EXPECT_TRUE(play(7, 5, 3).empty());
+  const auto events = play(7, 9, 4);
+  ASSERT_GE(events.size(), 3u);
+  EXPECT_LE(events.size(), 4u);
+  for (const es_event& event : events) {
+    EXPECT_EQ(event.sampled_of, 0u);
+    EXPECT_EQ(event.reason, ES_REASON_admitted);
+    EXPECT_EQ(event.verdict, ES_VERDICT_pass);
+    EXPECT_EQ(event.stream, 7);
+  }
+}
+
+TEST_F(HintTest, EachStreamForItselfAndBesideRefusals) {
+  play(7, 9, 2);
+  EXPECT_FALSE(play(8, 9, 2).empty()) << "the other stream's hint is not this one's";
+}
+
+TEST_F(HintTest, NoneInShadowNorWhereItIsOff) {
+  w_.endpoint_row().flags |= ES_EP_SHADOW;
+  w_.publish();
+  EXPECT_TRUE(play(7, 9, 3).empty());
+  w_.endpoint_row().flags &= static_cast<__u8>(~ES_EP_SHADOW);
+  w_.control().stream_hint_q8 = 0;
+  w_.publish();
+  EXPECT_TRUE(play(7, 9, 3).empty());
+}
+
 // Rule: A4
 TEST_F(TellTest, TheGovernorsRefusalsAreToldWithTheirStream) {
   w_.connect("10.0.0.2", 5000, {.room = kRoom, .stream_block = 1});

@@ -100,7 +100,7 @@ INSTANTIATE_TEST_SUITE_P(AfterCalm, CutTest, testing::Bool());
 
 // They passed unthinned for long, or all a moment ago: a cut in two steps.
 // Rule: B6
-TEST_P(CutTest, GapsAreSpreadAndHardlyAnyPassesTwiceInTheFirst) {
+TEST_P(CutTest, GapsAreSpreadAndFewPassTwiceInTheFirst) {
   constexpr unsigned kConnections = 100, kGap = 40;
   std::vector<Bytes> frames;
   for (std::uint16_t port = 5000; port < 5000 + kConnections; ++port) {
@@ -131,9 +131,10 @@ TEST_P(CutTest, GapsAreSpreadAndHardlyAnyPassesTwiceInTheFirst) {
     if (jiffy < kGap) in_first_gap += passed;
   }
   EXPECT_LE(most, 6 * kConnections / kGap) << "spread evenly there are 2 or 3";
-  // Once, and those once more whom the last quarter of a gap brings back before its end.
+  // Once, and some once more: whom the last quarter of a gap brings back before its end; of those
+  // who rested, who draw any phase anew, about every second (154 to 175 in 30 runs).
   EXPECT_GE(in_first_gap, kConnections - 4);
-  EXPECT_LE(in_first_gap, kConnections * 3 / 2);
+  EXPECT_LE(in_first_gap, GetParam() ? 2 * kConnections : kConnections * 3 / 2);
   EXPECT_LE(longest, kGap + 1);
 }
 

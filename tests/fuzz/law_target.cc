@@ -1,10 +1,13 @@
-#include "tests/fuzz/law_target.h"
+// Bytes as a life of one shard: a configuration, and what a tick samples, again and again. Feeds
+// them to ShardLaw::step and fill_plan_rows, with every number within what the daemon lets through;
+// the invariants of law_invariants.h must hold after each step.
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 
 #include "tests/fuzz/law_invariants.h"
+#include "tests/fuzz/target.h"
 
 namespace edgeshed::test {
 namespace {
@@ -242,7 +245,9 @@ class Life {
 
 }  // namespace
 
-std::string run_law(std::span<const uint8_t> bytes) {
+const char* const kTargetName = "law";
+
+std::string run_target(std::span<const uint8_t> bytes) {
   Reader reader(bytes);
   Life life(reader);
   for (int step = 0; !reader.done(); ++step) {

@@ -2,19 +2,26 @@
 #include "userspace/kernel/attach.h"
 
 #include <linux/bpf.h>
+#include <linux/capability.h>
+#include <linux/if_link.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <gtest/gtest.h>
 #include <net/if.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include <xdp/libxdp.h>
 
 #include <array>
 #include <atomic>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include "tests/kernel/kernel_fixture.h"
-#include "userspace/kernel/error.h"
+#include "userspace/kernel/link_stack.h"
+#include "userspace/kernel/tc_hook.h"
+#include "userspace/kernel/xdp_hook.h"
 
 namespace edgeshed::kernel::test {
 namespace {
@@ -127,6 +134,7 @@ TEST_F(AttachTest, ForeignProgramIsRefusedAndUntouched) {
   int exit_code = 0;
   const std::string line = error_of([&] { attach(attach_options()); }, &exit_code);
   EXPECT_NE(line.find("es0"), std::string::npos) << line;
+  EXPECT_NE(line.find("somebody"), std::string::npos) << "it is named: " << line;
   EXPECT_EQ(exit_code, kExitRefused);
   EXPECT_EQ(output("ip -j link show dev es0"), before);
   EXPECT_EQ(output("tc qdisc show dev es0 clsact"), "");
@@ -177,8 +185,8 @@ TEST_F(AttachTest, FailureOfTcTakesTheNewXdpProgramOffAgain) {
   hook.attach_point = BPF_TC_EGRESS;
   DECLARE_LIBBPF_OPTS(bpf_tc_opts, place);
   place.prog_fd = program.get();
-  place.handle = 0xed6e;
-  place.priority = 0xed6;
+  place.handle = kTcHandle;
+  place.priority = kTcPriority;
   ASSERT_EQ(bpf_tc_attach(&hook, &place), 0);
   int exit_code = 0;
   EXPECT_NE(error_of([&] { attach(attach_options()); }, &exit_code), "");
@@ -186,6 +194,72 @@ TEST_F(AttachTest, FailureOfTcTakesTheNewXdpProgramOffAgain) {
   EXPECT_TRUE(attachments(pin_dir_).empty());
   EXPECT_FALSE(detach("es0", pin_dir_));
   EXPECT_NE(output("tc filter show dev es0 egress"), "");
+}
+
+TEST_F(AttachTest, FilterOfAnotherEdgeShedIsRefusedAndUntouched) {
+  attach(attach_options());
+  const int es0 = static_cast<int>(if_nametoindex("es0"));
+  const ProgramNames own(pin_dir_);
+  EXPECT_TRUE(query_tc(es0, own).ours);
+  EXPECT_TRUE(query_tc(es0, own).other_pins.empty());
+  EXPECT_TRUE(detach_xdp(es0, query_xdp(es0, own), own)) << "only the filter is left";
+
+  AttachOptions other = attach_options();
+  other.pin_dir += "_b";
+  const ProgramNames others(other.pin_dir);
+  const TcStanding standing = query_tc(es0, others);
+  EXPECT_FALSE(standing.ours);
+  EXPECT_EQ(standing.other_pins, pin_dir_);
+  const std::string before = output("tc filter show dev es0 egress");
+  int exit_code = 0;
+  const std::string line = error_of([&] { attach(other); }, &exit_code);
+  EXPECT_NE(line.find("`edgeshed --pin-dir " + pin_dir_.string() + " detach --dev es0`"),
+            std::string::npos)
+      << line;
+  EXPECT_EQ(exit_code, kExitRefused);
+  EXPECT_FALSE(detach("es0", other.pin_dir));
+  EXPECT_EQ(output("tc filter show dev es0 egress"), before);
+}
+
+TEST_F(AttachTest, WhoMayNotLookProgramsUpIsTold) {
+  attach(attach_options());
+  const int es0 = static_cast<int>(if_nametoindex("es0"));
+  TcStanding tc;
+  XdpStanding xdp;
+  // Capabilities are a thread's own, and go with it.
+  std::thread([&] {
+    __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+    std::array<__user_cap_data_struct, 2> none{};
+    ASSERT_EQ(syscall(SYS_capset, &header, none.data()), 0);
+    const ProgramNames names(pin_dir_.string() + "_b");
+    tc = query_tc(es0, names);
+    xdp = query_xdp(es0, names);
+  }).join();
+  EXPECT_TRUE(tc.hidden);
+  EXPECT_TRUE(xdp.hidden);
+  EXPECT_FALSE(tc.ours);
+  EXPECT_NE(tc.program, 0u);
+  const ProgramNames own(pin_dir_);
+  EXPECT_FALSE(query_tc(es0, own).hidden);
+  EXPECT_FALSE(query_xdp(es0, own).hidden);
+}
+
+TEST_F(AttachTest, XdpAboveIsFound) {
+  if (run("ip link add link es0 name es_mv type macvlan && ip link set es_mv up") != 0) {
+    GTEST_SKIP() << "this kernel has no macvlan";
+  }
+  const int es0 = static_cast<int>(if_nametoindex("es0"));
+  const ProgramNames names(pin_dir_);
+  EXPECT_EQ(link_stack(es0).above, std::vector<std::string>{"es_mv"});
+  EXPECT_EQ(xdp_above({"es_mv"}, names), "");
+  const Fd program = foreign(BPF_PROG_TYPE_XDP);
+  const int above = static_cast<int>(if_nametoindex("es_mv"));
+  ASSERT_EQ(bpf_xdp_attach(above, program.get(), XDP_FLAGS_SKB_MODE, nullptr), 0);
+  EXPECT_EQ(xdp_above({"es1", "es_mv"}, names), "es_mv");
+  int exit_code = 0;
+  EXPECT_NE(error_of([&] { attach(attach_options()); }, &exit_code).find("es_mv"),
+            std::string::npos);
+  EXPECT_EQ(exit_code, kExitRefused);
 }
 
 TEST_F(AttachTest, ReplacingNeverLeavesTheDeviceBare) {

@@ -3,9 +3,14 @@
 
 #include <bpf/bpf.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "tests/kernel/kernel_fixture.h"
 #include "userspace/kernel/grace.h"
@@ -122,7 +127,8 @@ TEST_F(ObjectTest, PinsOfAnotherSchemaAreRefusedInOneLine) {
   const std::string line = error_of([&] { MapSet::from_pins(pin_dir_, Access::kReadWrite); });
   EXPECT_NE(line.find("schema 77"), std::string::npos) << line;
   EXPECT_NE(line.find("schema " + std::to_string(ES_SCHEMA_VERSION)), std::string::npos) << line;
-  EXPECT_NE(line.find("edgeshed detach"), std::string::npos) << line;
+  EXPECT_NE(line.find("edgeshed --pin-dir " + pin_dir_.string() + " detach"), std::string::npos)
+      << line;
   EXPECT_EQ(line.find('\n'), std::string::npos) << line;
 }
 
@@ -145,6 +151,45 @@ TEST_F(ObjectTest, MissingPinsSayWhatToRun) {
   const std::string line = error_of([&] { MapSet::from_pins(pin_dir_, Access::kRead); });
   EXPECT_NE(line.find("edgeshed attach"), std::string::npos) << line;
   remove_pins(pin_dir_);  // nothing there is no error
+}
+
+TEST_F(ObjectTest, WhoLooksWhilePinsAreRemovedFindsAllOrNone) {
+  const Object object = Object::load(small_object());
+  std::atomic<bool> done = false;
+  std::atomic<int> halves = 0, found = 0, looks = 0;
+  std::thread looker([&] {
+    for (; !done; ++looks) {
+      if (!pins_exist(pin_dir_)) continue;
+      try {
+        MapSet::from_pins(pin_dir_, Access::kRead);
+        ++found;
+      } catch (const Error&) {
+        halves += std::filesystem::exists(pin_dir_) ? 1 : 0;
+      }
+    }
+  });
+  for (int round = 0; round < 200; ++round) {
+    pin_object(object, pin_dir_);
+    for (const int before = found; found == before;) std::this_thread::yield();
+    remove_pins(pin_dir_);
+    // Until the looker has looked at none of these any more: the next ones are others.
+    for (const int before = looks; looks < before + 2;) std::this_thread::yield();
+  }
+  done = true;
+  looker.join();
+  EXPECT_EQ(halves, 0);
+  EXPECT_GT(found, 0);
+}
+
+TEST_F(ObjectTest, PinsOfOthersStayWhereTheyAre) {
+  const Object object = Object::load(small_object());
+  pin_object(object, pin_dir_);
+  const std::string foreign = (pin_dir_ / "theirs").string();
+  ASSERT_EQ(mkdir(foreign.c_str(), 0700), 0);
+  remove_pins(pin_dir_);
+  EXPECT_FALSE(pins_exist(pin_dir_));
+  EXPECT_TRUE(std::filesystem::exists(foreign));
+  rmdir(foreign.c_str());
 }
 
 TEST_F(ObjectTest, FolderOutsideOfBpffsIsRefused) {

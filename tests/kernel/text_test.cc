@@ -7,6 +7,7 @@
 #include "userspace/kernel/error.h"
 #include "userspace/kernel/jiffies_clock.h"
 #include "userspace/kernel/library_log.h"
+#include "userspace/kernel/pins.h"
 
 namespace edgeshed::kernel::test {
 namespace {
@@ -33,6 +34,13 @@ TEST(ErrorLine, ExitCodeTellsEnvironmentFromFailure) {
   EXPECT_EQ(exit_code(-EPERM), kExitEnvironment);
   EXPECT_EQ(exit_code(ENOSYS), kExitEnvironment);
   EXPECT_EQ(exit_code(ENOMEM), kExitFailure);
+}
+
+TEST(Pins, MountPoint) {
+  EXPECT_EQ(mount_point_of("/proc/self/net"), "/proc");
+  EXPECT_EQ(mount_point_of("/proc"), "/proc");
+  EXPECT_EQ(mount_point_of("/"), "/");
+  EXPECT_EQ(mount_point_of("/proc/nowhere"), "/proc/nowhere");
 }
 
 TEST(LoadFailure, NamesProgramAndVerifierReason) {

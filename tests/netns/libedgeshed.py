@@ -1,12 +1,16 @@
 """libedgeshed by ctypes: the very library that game servers link, driven from a test."""
 
 import ctypes
+import pathlib
+import re
 import socket
 import struct
 
 (EVENT_RUNG, EVENT_ROOM_STATE, EVENT_REFUSED, EVENT_SLOW, EVENT_GONE, EVENT_BACK,
- EVENT_MESSAGE_REFUSED) = range(1, 8)
+ EVENT_MESSAGE_REFUSED, EVENT_STREAM_HINT, EVENT_ROOM_RUNG) = range(1, 10)
 LANE_SNAPSHOT = 4
+WIRE = pathlib.Path(__file__).resolve().parents[2] / "userspace/session/wire.h"
+SESSION_VERSION = int(re.search(r"#define ES_SESSION_VERSION (\d+)u", WIRE.read_text())[1])
 
 
 class Options(ctypes.Structure):
@@ -72,12 +76,21 @@ class Session:
         peer = Peer(room=room, addr=sockaddr(address, port), **more)
         return self.lib.edgeshed_connect(self.handle, ctypes.byref(peer))
 
+    def close_stream(self, peer, stream):
+        return self.lib.edgeshed_stream_close(self.handle, peer, stream)
+
+    def open_stream(self, peer, stream):
+        return self.lib.edgeshed_stream_open(self.handle, peer, stream)
+
     def disconnect(self, peer):
         self.lib.edgeshed_disconnect(self.handle, peer)
 
-    def report(self, tick_p99_ms=1.0, ring=0.0, busy_ms_per_tick=1.0):
+    def report(self, tick_p99_ms=1.0, ring=0.0, busy_ms_per_tick=1.0, busy_ms=None):
+        """busy_ms: over all ticks so far, where they were not all alike."""
         self.ticks += 1
-        data = Report(tick_p99_ms, ring, self.ticks, int(self.ticks * busy_ms_per_tick * 1e6))
+        if busy_ms is None:
+            busy_ms = self.ticks * busy_ms_per_tick
+        data = Report(tick_p99_ms, ring, self.ticks, int(busy_ms * 1e6))
         self.lib.edgeshed_report(self.handle, ctypes.byref(data))
 
     def note_ack(self, peer, latest, acked, buffered=0):

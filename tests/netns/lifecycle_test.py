@@ -7,38 +7,16 @@ import subprocess
 import time
 import unittest
 
-from testbed import (CLIENT_ADDRESS, DEV, SERVER_ADDRESS, Testbed, deny_io_uring, drain, read,
-                     skip_without_root, take_paths, wait_for)
+from testbed import (CLIENT_ADDRESS, DEV, SERVER_ADDRESS, Testbed, deny_io_uring, drain,
+                     game_config, read, skip_without_root, take_paths, wait_for)
 
 PORT = 7777
-CONFIG = """
-[host]
-connections_max = 256
-endpoints_max = 4
-rooms_max = 8
-tick_hz = 60
-
-[[shard]]
-name = "arena"
-frame_budget_ms = 20
-
-[[room]]
-name = "lobby"
-shard = "arena"
-
+CONFIG = game_config(host="tick_hz = 60", tables="""
 [[class]]
 name = "thrifty"
 [class.best_effort]
 packets_per_s = 10
-
-[[endpoint]]
-name = "game"
-address = "any"
-port = 7777
-protocol = "dscp"
-rooms = ["lobby"]
-dscp = { 0 = "snapshot", 46 = "event" }
-"""
+""", connections=256)
 TOS_SNAPSHOT = 0  # DSCP 0
 TOS_EVENT = 46 << 2
 

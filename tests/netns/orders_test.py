@@ -7,38 +7,13 @@ import signal
 import time
 import unittest
 
-from libedgeshed import EVENT_REFUSED, EVENT_RUNG, Session
-from testbed import (CLIENT_ADDRESS, DEV, SERVER_ADDRESS, Testbed, read, skip_without_root,
-                     take_paths, wait_for)
+from libedgeshed import EVENT_REFUSED, EVENT_ROOM_RUNG, EVENT_RUNG, Session
+from testbed import (CLIENT_ADDRESS, DEV, SERVER_ADDRESS, Testbed, game_config, read,
+                     skip_without_root, take_paths, wait_for)
 
 PORT = 7777
-CONFIG = """
-[host]
-connections_max = 64
-endpoints_max = 4
-rooms_max = 8
-tick_hz = 60
-audit_log = "%s"
-
-[[shard]]
-name = "arena"
-frame_budget_ms = 20
-
-[[room]]
-name = "lobby"
-shard = "arena"
-[[room]]
-name = "cellar"
-shard = "arena"
-
-[[endpoint]]
-name = "game"
-address = "any"
-port = 7777
-protocol = "dscp"
-rooms = ["lobby", "cellar"]
-dscp = { 0 = "snapshot", 46 = "event" }
-"""
+CONFIG = game_config(host='tick_hz = 60\naudit_log = "%s"', rooms=("lobby", "cellar"),
+                     tables='[[room]]\nname = "cellar"\nshard = "arena"')
 TOS_SNAPSHOT, TOS_EVENT = 0, 46 << 2
 LOBBY, CELLAR = 40000, 40001  # ports of a player in each room
 PACKETS = 60
@@ -120,10 +95,41 @@ class OrdersTest(unittest.TestCase):
         shard = self.row("shards", "arena")
         self.assertEqual(shard["changes_by_cause"]["manual"], 1)
         self.assertGreaterEqual(shard["changes_by_cause"]["released"], 1)
-        self.assertEqual(self.bed.json("status")["daemon"]["room_changes_by_cause"],
-                         {"manual": 2, "manual_ended": 2})
+        by_hand = self.room_changes()
+        self.assertEqual((by_hand["manual"], by_hand["manual_ended"]), (2, 2))
         log = read(self.daemon.log_path)
         self.assertIn("room lobby: rung 0 -> 5 (shard_migrate_or_close), forced by an operator", log)
+
+    # Rule: A2, A7
+    def test_a_rooms_own_rungs_are_told_and_counted(self):
+        """They follow what the shard's rung does to its rooms, and are left a second after it."""
+        session = Session(LIBRARY, os.path.join(self.bed.folder, "session.sock"), "arena")
+        self.addCleanup(session.close)
+        for room in ("lobby", "cellar"):
+            self.assertGreaterEqual(session.room_open(room, 8), 0)
+        told = []
+
+        def heard(code, rung):
+            session.report(tick_p99_ms=1)
+            told.extend(session.events())
+            return (EVENT_ROOM_RUNG, code, rung, -1) in told
+        for shard_rung, code, rung, cause in (
+                ("2", "room_drop_low_priority", 2, "best_effort_keep"),
+                ("5", "room_reject_commands", 3, "standard_keep")):
+            self.bed.edgeshed("set", "shard", "arena", "rung", shard_rung, "--for", "1m")
+            wait_for(lambda: heard(code, rung), code)
+            row = self.row("rooms", "cellar")
+            self.assertEqual((row["rung"], row["code"], row["why"]), (rung, code, cause))
+            self.assertEqual(self.room_changes()[cause], 2)
+        self.bed.edgeshed("set", "shard", "arena", "rung", "auto")
+        wait_for(lambda: heard("room_normal", 0), "all is kept again", 20)
+        self.assertEqual(self.row("rooms", "cellar")["rung"], 0)
+        self.assertEqual(self.room_changes()["released"], 2)
+        self.assertIn("room lobby, cellar: rung 2 -> 3 (room_reject_commands), standard is not "
+                      "kept whole; released by: standard is kept whole", read(self.daemon.log_path))
+
+    def room_changes(self):
+        return self.bed.json("status")["daemon"]["room_changes_by_cause"]
 
     # Rule: A6, A7
     def test_a_drain_is_told(self):

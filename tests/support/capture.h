@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,9 @@ struct Capture {
 
 /// Throws std::runtime_error, naming the file and the cause, if it cannot be read to its end.
 Capture read_capture(const std::string& path);
+
+/// The same of a file's bytes; `name` stands in the errors.
+Capture parse_capture(std::span<const uint8_t> bytes, const std::string& name);
 
 /// The path of a capture of this repository, e.g. capture_path("enet_m0.pcap").
 std::string capture_path(const std::string& file_name);

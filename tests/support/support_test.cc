@@ -561,6 +561,42 @@ TEST(Captures, AllReadWhole) {
   }
 }
 
+/// A classic capture of one frame of 20 bytes, which says that it had `wire_bytes`.
+Bytes capture_bytes(uint8_t wire_bytes) {
+  Bytes file(24 + 16 + 20);
+  const Bytes head = {0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0};
+  std::copy(head.begin(), head.end(), file.begin());
+  file[17] = file[20] = 1;  // snap length 256, Ethernet
+  file[32] = 20;
+  file[36] = wire_bytes;
+  return file;
+}
+
+TEST(Captures, OfBytesAreReadAsFilesAre) {
+  const Capture capture = parse_capture(capture_bytes(60), "x.pcap");
+  ASSERT_EQ(capture.frames.size(), 1u);
+  EXPECT_EQ(capture.frames[0].bytes.size(), 20u);
+  EXPECT_EQ(capture.frames[0].wire_bytes, 60u);
+  EXPECT_EQ(capture.snap_bytes, 256u);
+  EXPECT_THROW(parse_capture({}, "x.pcap"), std::runtime_error);
+}
+
+TEST(Captures, WhatCannotBeIsRefused) {
+  EXPECT_THROW(parse_capture(capture_bytes(19), "x.pcap"), std::runtime_error)
+      << "more captured than there was";
+  // pcapng has times of 64 bits: this one counts seconds, 2^63 - 2^32 of them.
+  Bytes late;
+  for (const uint32_t word : {0x0a0d0d0au, 28u, 0x1a2b3c4du, 1u,          ~0u,
+                              ~0u,         28u,  // file
+                              1u,          32u, 1u,          65535u,      0x10009u,
+                              0u,          0u,  32u,  // interface, in seconds
+                              6u,          36u, 0u,          0x7fffffffu, 0u,
+                              2u,          2u,  0xcdabu,     36u}) {  // frame
+    for (int shift = 0; shift < 32; shift += 8) late.push_back(static_cast<uint8_t>(word >> shift));
+  }
+  EXPECT_THROW(parse_capture(late, "x.pcapng"), std::runtime_error);
+}
+
 TEST(Captures, ErrorsNameTheFile) {
   try {
     read_capture("/nonexistent/none.pcap");

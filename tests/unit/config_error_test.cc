@@ -51,15 +51,15 @@ TEST(ConfigError, UnknownKeysNameTheAllowedOnes) {
             "class, endpoint, connection; correct its name or remove it");
   EXPECT_EQ(error_of("[host]\ntick_hz = 60\n  tick = 60\n"),
             "e.toml:3:3: [host]: unknown key \"tick\"; allowed: connections_max, endpoints_max, "
-            "rooms_max, classes_max, streams_max, tick_hz, mode, audit_log; correct its name or "
-            "remove it");
+            "rooms_max, classes_max, streams_max, stream_hint_ratio, tick_hz, mode, audit_log; "
+            "correct its name or remove it");
   EXPECT_EQ(based("standard = { packets = 5 }\n"),
             "e.toml:9:14: [[class]] standard: unknown key \"packets\"; allowed: packets_per_s, "
             "bytes_per_s, burst_s; correct its name or remove it");
   EXPECT_EQ(error_of("[host]\nzebra = 1\nant = 2\n"),
             "e.toml:2:1: [host]: unknown key \"zebra\"; allowed: connections_max, endpoints_max, "
-            "rooms_max, classes_max, streams_max, tick_hz, mode, audit_log; correct its name or "
-            "remove it");
+            "rooms_max, classes_max, streams_max, stream_hint_ratio, tick_hz, mode, audit_log; "
+            "correct its name or remove it");
 }
 
 TEST(ConfigError, SyntaxIsOneLineWithItsPlace) {
@@ -221,6 +221,16 @@ TEST(ConfigError, ControlAndLadder) {
             "e.toml:4:8: [[ladder]]: rung: 3 is used twice; merge the tables");
   EXPECT_EQ(error_of("[[ladder]]\nrung = 0\n"),
             "e.toml:2:8: [[ladder]]: rung: 0 is out of range; allowed: 1 to 5");
+}
+
+TEST(ConfigError, OneLineWhateverTheFileQuotes) {
+  EXPECT_EQ(error_of("[host]\nmode = \"a\\nb\\u001b[31m\"\n"),
+            "e.toml:2:8: [host]: mode: \"a b [31m\" is unknown; allowed: shadow, enforce");
+  for (const char* text : {"\"a\\nb\" = 1\n", "[host]\n\"a\\rb\" = 1\n", "a = \"x\\ty\nb\"\n",
+                           "[[shard]]\nname = \"a\\u007fb\"\n", "[[shard]]\nname = '\t'\n",
+                           "[[interface]]\ndev = \"a\\nb\"\nfaces = \"c\\nd\"\n"}) {
+    for (const char c : error_of(text)) EXPECT_TRUE(c >= ' ' && c != 0x7f) << text;
+  }
 }
 
 }  // namespace

@@ -131,6 +131,14 @@ out = { standard = { packets_per_s = 90 } }
   EXPECT_EQ(player.rate[ES_OUT][ES_TIER_standard].burst_s, 0.25);
   EXPECT_EQ(core::find_class(model, "player"), 1);
   EXPECT_EQ(core::find_class(model, ""), -1);
+  // Of all named classes the largest; one without a limit leaves none to go by.
+  EXPECT_EQ(core::largest_contract(model, ES_IN, ES_TIER_standard), 60);
+  EXPECT_EQ(core::largest_contract(model, ES_IN, ES_TIER_best_effort), 0);
+  core::Model more = model;
+  more.classes.push_back(player);
+  more.classes.back().rate[ES_IN][ES_TIER_standard].packets_per_s = 90;
+  EXPECT_EQ(core::largest_contract(more, ES_IN, ES_TIER_standard), 90);
+  EXPECT_EQ(core::largest_contract(core::Model(), ES_IN, ES_TIER_standard), 0);
 }
 
 TEST(Config, BurstMayBeLongerOnASlowerClock) {

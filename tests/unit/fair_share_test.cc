@@ -62,12 +62,17 @@ struct Tier {
   FairLevel level;
   double least_per_s = 0;
   double idle_weights = 0;  ///< of connections that send nothing
+  double contract_per_s = 0;
   double passed = 0;
   uint64_t now_ns = 1'000'000'000;
 
   FairShareInput input(double keep) const {
-    return {keep, offered(senders), static_cast<uint64_t>(passed), weights(senders) + idle_weights,
-            least_per_s};
+    return {keep,
+            offered(senders),
+            static_cast<uint64_t>(passed),
+            weights(senders) + idle_weights,
+            least_per_s,
+            contract_per_s};
   }
   void tick(double keep) {
     const double per_s = level.per_s > 0 ? passing(senders, level.per_s) : offered(senders);
@@ -194,6 +199,23 @@ TEST(FairShare, WeightsThatDoNotSendLeaveTheirShare) {
   tier.run(0.5, 3);
   EXPECT_NEAR(tier.level.per_s, 20, 0.6);
   tier.run(0.5, 10, [](double level) { EXPECT_NEAR(level, 20, 0.6) << "holds"; });
+}
+
+TEST(FairShare, BeginsWithWhoeverTheContractsMakeOfTheOffer) {
+  Tier tier;
+  tier.senders.assign(50, Sender{40, 1});
+  tier.idle_weights = 450;
+  tier.contract_per_s = 45;
+  tier.tick(0.95);
+  EXPECT_NEAR(tier.level.per_s, 0.95 * 45 / kConfig.thinning_slack, 1e-9)
+      << "2000/s are 51 of them";
+  tier.run(0.95, 5, [](double level) { EXPECT_GE(level, 36) << "nobody falls to a tenth"; });
+  // Never more than there are.
+  Tier all;
+  all.senders.assign(50, Sender{40, 1});
+  all.contract_per_s = 10;
+  all.tick(0.5);
+  EXPECT_NEAR(all.level.per_s, 0.5 * 2000 / 50, 1e-9);
 }
 
 TEST(FairShare, BeginsWithAllWeights) {

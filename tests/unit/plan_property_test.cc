@@ -91,7 +91,7 @@ Model random_model(Random& random) {
 /// What the packet path may do to a lane that becomes `tier` in a room, said once more, plainly.
 bool room_may_act(const es_plan_room& room, uint32_t direction, uint8_t lane, uint8_t tier,
                   bool lowered) {
-  if (lane == ES_LANE_stream && room.stream_cap != 0) return true;
+  if (lane == ES_LANE_stream && direction == ES_IN && room.stream_cap != 0) return true;
   if (tier == ES_TIER_critical) return false;
   const es_room_rules& rules = room.rules[direction];
   const bool thinned = rules.keep_q16[lane] != ES_KEEP_ALL ||

@@ -195,7 +195,8 @@ TEST_F(PlanRowsTest, JoinsAreRefusedWhenNoRoomTakesThem) {
   set_rung(1, 5);
   fill();
   EXPECT_NE(endpoint(1).flags & ES_EP_REFUSE_JOINS, 0);
-  EXPECT_EQ(endpoint(1).retry_join_ms, 30000u);
+  EXPECT_EQ(endpoint(1).retry_join_ms, 15000u);
+  EXPECT_EQ(endpoint(1).retry_join_spread_10ms, 1500u) << "30 s at most in all";
 }
 
 TEST_F(PlanRowsTest, SlotQuartilesOnlyWhenNoContractComesFirst) {
@@ -265,6 +266,24 @@ standard = { packets_per_s = 100, bytes_per_s = 50000 }
   EXPECT_EQ(rows_.classes[0].limit[ES_IN][ES_TIER_standard].packet_cost, 0u);
 }
 
+TEST_F(PlanRowsTest, WhereOthersInContractLoseNobodyGetsMoreThanAContract) {
+  load(std::string(kTwoRooms) + R"(
+[[class]]
+name = "player"
+standard = { packets_per_s = 100 }
+best_effort = { packets_per_s = 100 }
+)");
+  const uint32_t once = 65536 * 250 / 100;
+  set_rung(1, 1);
+  states_[1].scarce[kTierBestEffort] = true;
+  fill();
+  EXPECT_EQ(rows_.classes[1].limit[ES_IN][ES_TIER_standard].packet_cost, once / 2);
+  EXPECT_EQ(rows_.classes[1].limit[ES_IN][ES_TIER_best_effort].packet_cost, once);
+  states_[0].scarce[kTierStandard] = true;  // another shard: classes belong to none
+  fill();
+  EXPECT_EQ(rows_.classes[1].limit[ES_IN][ES_TIER_standard].packet_cost, once);
+}
+
 TEST_F(PlanRowsTest, GovernedStreamsAndLevelsAreLookedUp) {
   load(R"(
 [[shard]]
@@ -284,7 +303,7 @@ rooms = ["one"]
 )");
   timing_.now_jiffies = 1000;
   fill();
-  EXPECT_EQ(endpoint(1).pass_mask[ES_OUT], kAll & ~bit(ES_LANE_stream));
+  EXPECT_EQ(endpoint(1).pass_mask[ES_OUT], kAll) << "what a server sends is not governed";
   EXPECT_EQ(endpoint(1).pass_mask[ES_IN] & (bit(ES_LANE_command) | bit(ES_LANE_stream)), 0);
   EXPECT_NE(endpoint(1).pass_mask[ES_IN] & bit(ES_LANE_snapshot), 0);
   EXPECT_EQ(rows_.rooms[0].room_bytes_per_cpu, 10000u);

@@ -85,5 +85,38 @@ TEST(RoomLadder, EveryRungHasItsCodeNameAndRelease) {
   }
 }
 
+TEST(RoomRung, GoesUpAtOnceAndDownAfterASecondOfNothing) {
+  RoomRung place;
+  EXPECT_FALSE(step(place, {}, kS));
+  EXPECT_TRUE(step(place, {2, RoomCause::best_effort_keep}, 2 * kS));
+  EXPECT_TRUE(step(place, {3, RoomCause::standard_keep}, 2 * kS + 1));
+  EXPECT_EQ(place.since_ns, 2 * kS + 1);
+  EXPECT_FALSE(step(place, {}, 3 * kS));
+  EXPECT_FALSE(step(place, {}, 4 * kS - 1));
+  EXPECT_EQ(place.now.rung, 3);
+  EXPECT_TRUE(step(place, {1, RoomCause::stream_keep}, 4 * kS));
+  EXPECT_EQ(place.now.cause, RoomCause::stream_keep);
+  EXPECT_EQ(place.since_ns, 4 * kS);
+}
+
+TEST(RoomRung, WhatHoversIsOneChange) {
+  RoomRung place;
+  int changes = 0;
+  for (uint64_t i = 1; i <= 100; ++i) {
+    const RoomDegradation found =
+        i % 5 == 0 ? RoomDegradation{2, RoomCause::best_effort_keep} : RoomDegradation{};
+    changes += step(place, found, i * kS / 10);
+  }
+  EXPECT_EQ(changes, 1);
+}
+
+TEST(RoomRung, AnotherCauseOfTheSameRungIsShownAndNoChange) {
+  RoomRung place;
+  EXPECT_TRUE(step(place, {1, RoomCause::governor_rejects}, kS));
+  EXPECT_FALSE(step(place, {1, RoomCause::stream_keep}, 2 * kS));
+  EXPECT_EQ(place.now.cause, RoomCause::stream_keep);
+  EXPECT_EQ(place.since_ns, kS);
+}
+
 }  // namespace
 }  // namespace edgeshed::core

@@ -340,6 +340,33 @@ TEST_F(ShardLawTest, TheLevelOfBestEffortTakesWhatThinningLeaves) {
   EXPECT_GT(on, 500);
 }
 
+TEST_F(ShardLawTest, ContractsAreStrictFromTheFirstCutOnUntilTheRungIsLeft) {
+  const auto scarce = [this](uint32_t tier) { return memory_.state.scarce[tier]; };
+  loop_.run(3, [&] { EXPECT_FALSE(scarce(kTierBestEffort) || scarce(kTierStandard)); });
+  loop_.load = 1.8;
+  loop_.run(2, [&] {
+    const double kept = kept_best_effort(memory_.effects, memory_.rates, sample_.lane_tiers);
+    EXPECT_TRUE(kept >= 1 || scarce(kTierBestEffort));
+    // While standard is shed it has a level, which shares it.
+    EXPECT_EQ(scarce(kTierStandard),
+              scarce(kTierBestEffort) && memory_.degree.now.keep_standard >= 1);
+  });
+  EXPECT_TRUE(scarce(kTierBestEffort));
+  EXPECT_TRUE(scarce(kTierStandard)) << "best-effort alone is enough";
+  loop_.load = 6;
+  loop_.tick();
+  EXPECT_FALSE(scarce(kTierStandard));
+  loop_.run(1);
+  loop_.load = 0.5;
+  loop_.run(15, [&] { EXPECT_EQ(scarce(kTierBestEffort), memory_.state.load_rung > 0); });
+  EXPECT_EQ(memory_.state.load_rung, 0);
+}
+
+TEST_F(ShardLawTest, AnOperatorsRungLeavesContractsAsTheyAre) {
+  ShardController::force(memory_.state, 2, 0);
+  loop_.run(1, [&] { EXPECT_FALSE(memory_.state.scarce[kTierBestEffort]); });
+}
+
 TEST_F(ShardLawTest, GapsAreSpreadFromACutOnForTheLengthOfOne) {
   loop_.run(5, [&] { EXPECT_EQ(memory_.effects.gap_spread, 0); });
   loop_.load = 6;

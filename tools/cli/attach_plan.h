@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tools/cli/cli.h"
+#include "userspace/kernel/attach.h"
 
 namespace edgeshed::cli {
 
@@ -15,13 +16,19 @@ struct AttachPlan {
   bool shadow = false;
   bool enforce = false;
   bool generic = false;
+  bool idle = false;            // nothing may be in force, now or by this
+  double confirm_s = 0;         // rolled back after that unless `edgeshed confirm`; 0: never
+  bool becomes_daemon = false;  // the process that attaches; a rollback ends it
 };
 
 /// --config, --dev and what else attach takes.
 void add_attach_options(CLI::App& command, AttachPlan& plan);
 
-/// Loads and pins unless that is done, and attaches; says what stands. Throws Error; then nothing
-/// that was not there before is left.
+/// One line: "eth0: XDP native, TC egress, faces clients; why not better".
+std::string describe(const kernel::Attachment& attachment);
+
+/// Loads and pins unless that is done, and attaches; says what stands. What is attached already in
+/// the way that is asked for is left alone. Throws Error; then all is as it was before.
 void attach_all(const AttachPlan& plan, const Globals& globals);
 
 }  // namespace edgeshed::cli

@@ -9,6 +9,7 @@
 
 #include "userspace/core/error_type.h"
 #include "userspace/core/model.h"
+#include "userspace/core/pin_dir.h"
 
 namespace CLI {
 class App;
@@ -18,7 +19,7 @@ namespace edgeshed::cli {
 
 /// Options before or after the subcommand's name.
 struct Globals {
-  std::string pin_dir = "/sys/fs/bpf/edgeshed";
+  std::string pin_dir{core::kDefaultPinDir};
   std::string socket = "/run/edgeshed/control.sock";
 };
 

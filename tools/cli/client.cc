@@ -43,9 +43,10 @@ Reply failed(ExitCode code, std::string error, bool running = true) {
 
 Reply not_connected(const std::string& socket, int error) {
   if (error == EACCES || error == EPERM) {
-    return failed(
-        kExitEnvironment,
-        fmt::format("{}: permission denied; run as root or as the daemon's user", socket));
+    return failed(kExitEnvironment,
+                  fmt::format("{}: permission denied; run as root, or as a member of the "
+                              "daemon's group",
+                              socket));
   }
   const bool nobody = error == ENOENT || error == ECONNREFUSED;
   return failed(

@@ -7,9 +7,12 @@
 namespace edgeshed::cli {
 
 // The packet path.
+void add_doctor(CLI::App& app, Context& context);
 void add_run(CLI::App& app, Context& context);
 void add_attach(CLI::App& app, Context& context);
+void add_confirm(CLI::App& app, Context& context);
 void add_detach(CLI::App& app, Context& context);
+void add_upgrade(CLI::App& app, Context& context);
 void add_bypass(CLI::App& app, Context& context);
 
 // What it does.

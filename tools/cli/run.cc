@@ -23,7 +23,7 @@ std::string daemon_path() {
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
   if (!error) {
     const auto folder = self.parent_path();
-    for (const auto& path : {folder / "edgeshedd",
+    for (const auto& path : {folder / "edgeshedd", folder.parent_path() / "sbin/edgeshedd",
                              folder.parent_path().parent_path() / "userspace/daemon/edgeshedd"}) {
       if (access(path.c_str(), X_OK) == 0) return path.string();
     }
@@ -41,9 +41,10 @@ int run_daemon(const AttachPlan& plan, bool fifo, const Globals& globals) {
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   execvp(arguments[0], arguments.data());
-  return fail(kExitFailure, fmt::format("{}: {}; attached, but no daemon runs: install edgeshedd, "
-                                        "or edgeshed detach",
-                                        words[0], std::strerror(errno)));
+  return fail(
+      kExitFailure,
+      fmt::format("{}: {}; attached, but no daemon runs: install edgeshedd, or {}", words[0],
+                  std::strerror(errno), core::command_at(globals.pin_dir, "detach")));
 }
 
 }  // namespace
@@ -58,12 +59,14 @@ void add_run(CLI::App& app, Context& context) {
       app, "run", "Attach, and run the daemon in the foreground",
       "  edgeshed run --config /etc/edgeshed/edgeshed.toml\n"
       "  edgeshed run --config game.toml --dev eth0 --enforce\n"
+      "  edgeshed run --config game.toml --dev eth0 --confirm 60s    # see edgeshed confirm\n"
       "Ctrl-C stops the daemon and leaves everything attached; edgeshed detach takes it "
       "off.\n");
   add_attach_options(*command, options->plan);
   command->add_flag("--fifo", options->fifo, "Run the tick thread SCHED_FIFO");
   command->callback([options, &context] {
     context.run = [options, &context] {
+      options->plan.becomes_daemon = true;
       return run_daemon(options->plan, options->fifo, context.globals);
     };
   });

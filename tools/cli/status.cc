@@ -1,20 +1,26 @@
 // edgeshed status: what is shed, why, and what would release it. Counters and interfaces are read
 // from the kernel, also without a daemon; names, rungs and reasons are the daemon's.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <boost/json.hpp>
+#include <cerrno>
 #include <map>
 #include <memory>
 #include <string>
 
 #include "tools/cli/client.h"
 #include "tools/cli/commands.h"
+#include "tools/cli/confirm_state.h"
 #include "tools/cli/host_view.h"
 #include "tools/cli/table.h"
+#include "userspace/core/pin_dir.h"
 #include "userspace/kernel/attach.h"
 #include "userspace/kernel/counters_reader.h"
 #include "userspace/kernel/pins.h"
+#include "userspace/kernel/upgrade.h"
 
 namespace edgeshed::cli {
 namespace json = boost::json;
@@ -129,10 +135,19 @@ json::array rooms_json(const std::string& socket) {
   return rooms;
 }
 
-/// What the daemon knows of interfaces that the kernel does not show: gone, or bare.
-void add_absent(json::array& interfaces, const json::array& watched) {
+/// What the daemon knows of interfaces that the kernel does not show: gone, or bare; all of them
+/// where this process cannot ask the kernel. Of one that is shown and lacks a half: what to do.
+void add_watched(json::array& interfaces, const json::array& watched, bool all) {
   for (const auto& one : watched) {
-    if (one.at("state").as_string() == "attached") continue;
+    if (!all && one.at("state").as_string() == "attached") continue;
+    const auto shown = std::find_if(interfaces.begin(), interfaces.end(), [&](const auto& row) {
+      return row.at("dev") == one.at("dev");
+    });
+    if (shown != interfaces.end()) {
+      const bool whole = shown->at("egress").as_bool() && shown->at("mode").as_string() != "none";
+      if (!whole) shown->as_object()["why"] = one.at("why");
+      continue;
+    }
     interfaces.push_back(json::object{{"dev", one.at("dev")},
                                       {"faces", ""},
                                       {"mode", one.at("state")},
@@ -143,17 +158,29 @@ void add_absent(json::array& interfaces, const json::array& watched) {
   }
 }
 
+/// False where the pins are another's: of a host's, the daemon and root may read them. Members of
+/// the daemon's group see what it tells them.
+bool may_look_at(const std::string& pin_dir) {
+  return access((pin_dir + "/es_control").c_str(), R_OK) == 0 || errno != EACCES;
+}
+
 json::object collect(const Globals& globals) {
-  const bool attached = kernel::pins_exist(globals.pin_dir);
+  const bool maps_readable = may_look_at(globals.pin_dir);
   Reply reply = ask_daemon(globals.socket, daemon::StatusRequest{});
+  if (!maps_readable && reply.code != kExitOk) throw Error(reply.error, kExitEnvironment);
+  // Of a daemon that runs the maps are there, whoever sees them.
+  const bool attached = maps_readable ? kernel::pins_exist(globals.pin_dir) : true;
   json::object daemon{{"running", reply.code == kExitOk}};
   json::array shards;
   json::array interfaces = interfaces_json(globals.pin_dir);
-  json::object status{{"attached", attached}};
+  const bool of_pins = std::all_of(interfaces.begin(), interfaces.end(),
+                                   [](const auto& one) { return one.at("current").as_bool(); });
+  json::object status{
+      {"attached", attached}, {"maps_readable", maps_readable}, {"pin_dir", globals.pin_dir}};
   for (const char* key : {"sessions", "allowed", "rooms"}) status[key] = json::array();
   if (reply.code == kExitOk) {
     add_pages(globals.socket, reply);
-    add_absent(interfaces, reply.answer["interfaces"].as_array());
+    add_watched(interfaces, reply.answer["interfaces"].as_array(), !maps_readable);
     status["sessions"] = std::move(reply.answer["sessions"]);
     status["allowed"] = std::move(reply.answer["allowed"]);
     status["rooms"] = rooms_json(globals.socket);
@@ -164,20 +191,26 @@ json::object collect(const Globals& globals) {
   }
   bool ledger_exact = true;
   json::array endpoints;
-  if (attached) {
+  bool armed = false;
+  if (attached && maps_readable) {
     const HostView view(globals);
+    armed = !interfaces.empty() && view.maps().registered_ports() == 0;
     const es_control& control = view.maps().control();
     daemon["generation"] = view.generation();
     daemon["expired"] = view.expired();
     daemon["tick_hz"] = control.tick_rate_hz;
     status["bypass"] = control.bypass != 0;
+    status["programs_current"] =
+        of_pins && kernel::are_from(control, kernel::default_object_path());
     endpoints = endpoints_json(view, ledger_exact);
   }
+  status["confirm"] = confirm_json(read_confirm(globals.socket));
+  status["armed"] = armed;
   status["daemon"] = std::move(daemon);
   status["interfaces"] = std::move(interfaces);
   status["shards"] = std::move(shards);
   status["endpoints"] = std::move(endpoints);
-  status["ledger_exact"] = ledger_exact;
+  status["ledger_exact"] = maps_readable ? json::value(ledger_exact) : json::value();
   return status;
 }
 
@@ -186,21 +219,39 @@ std::string text_of(const json::value& value) {
   return json::serialize(value);
 }
 
-void print_daemon(const json::object& status) {
+void print_daemon(const json::object& status, const std::string& confirm) {
+  if (!confirm.empty()) fmt::print("{}\n", toned(confirm, Tone::kWarn));
   if (!status.at("attached").as_bool()) {
     fmt::print("{}\n", toned("not attached: edgeshed attach comes first", Tone::kWarn));
     return;
   }
   const json::object& daemon = status.at("daemon").as_object();
   const bool running = daemon.at("running").as_bool();
-  const bool expired = daemon.at("expired").as_bool();
+  const bool maps_readable = status.at("maps_readable").as_bool();
+  const bool expired = maps_readable && daemon.at("expired").as_bool();
   fmt::print("daemon {}, plan generation {}{}, {} Hz\n",
              toned(running ? "running" : "not running", running ? Tone::kGood : Tone::kBad),
              text_of(daemon.at("generation")),
              expired ? toned(" expired: tier shedding is open, contracts hold", Tone::kBad) : "",
              text_of(daemon.at("tick_hz")));
+  if (status.at("armed").as_bool()) {
+    fmt::print("armed: no endpoint is registered, everything passes\n");
+  }
+  if (!maps_readable) {
+    fmt::print("{}\n", toned("not shown, as only root may read the maps: how interfaces are "
+                             "attached, bypass, counters",
+                             Tone::kDim));
+    return;
+  }
   if (status.at("bypass").as_bool()) {
     fmt::print("{}\n", toned("bypass is on: everything passes", Tone::kWarn));
+  }
+  if (!status.at("programs_current").as_bool()) {
+    const std::string upgrade = core::command_at(text_of(status.at("pin_dir")), "upgrade");
+    fmt::print("{}\n", toned(fmt::format("the programs are another build's: `{}` replaces them in "
+                                         "place",
+                                         upgrade),
+                             Tone::kWarn));
   }
 }
 
@@ -274,7 +325,7 @@ void print_rooms(const json::object& status, bool all) {
     table.add({text_of(row.at("name")), text_of(row.at("shard")),
                row.at("open").as_bool() ? "yes" : "no", text_of(row.at("rung")),
                text_of(row.at("pressure")), text_of(row.at("why")), text_of(row.at("released_by")),
-               fmt::format("{:.1f}", row.at("shard_rung_since_ms").to_number<double>() / 1000)},
+               fmt::format("{:.1f}", row.at("since_ms").to_number<double>() / 1000)},
               is_notable(row) ? Tone::kWarn : Tone::kPlain);
   }
   table.print("no room sheds anything");
@@ -311,19 +362,30 @@ void print_endpoints(const json::object& status) {
       }
     }
   }
+  if (!status.at("maps_readable").as_bool()) return;
   table.print("no packet of an endpoint has been seen");
   if (!status.at("ledger_exact").as_bool()) {
     fmt::print("{}\n", toned("the ledger was read while packets passed: not exact", Tone::kDim));
   }
 }
 
+/// Detached between the look for the pins and the look at them: then it is not attached.
+json::object collect_settled(const Globals& globals) {
+  try {
+    return collect(globals);
+  } catch (const Error&) {
+    if (kernel::pins_exist(globals.pin_dir)) throw;
+  }
+  return collect(globals);
+}
+
 int run_status(const StatusOptions& options, const Globals& globals) {
-  const json::object status = collect(globals);
+  const json::object status = collect_settled(globals);
   if (options.json) {
     fmt::print("{}\n", json::serialize(status));
     return kExitOk;
   }
-  print_daemon(status);
+  print_daemon(status, confirm_line(read_confirm(globals.socket)));
   if (!status.at("attached").as_bool()) return kExitOk;
   fmt::print("\n");
   print_interfaces(status);

@@ -2,6 +2,7 @@
 #
 # Targets to link with:
 #   PkgConfig::LIBBPF PkgConfig::LIBXDP PkgConfig::LIBURING PkgConfig::LIBENET PkgConfig::LIBPCAP
+#   PkgConfig::LIBMNL
 #   Boost::headers CLI11::CLI11 tomlplusplus::tomlplusplus fmt::fmt spdlog::spdlog
 #   GTest::gtest GTest::gtest_main GTest::gmock benchmark::benchmark Threads::Threads
 
@@ -11,6 +12,7 @@ pkg_check_modules(LIBXDP REQUIRED IMPORTED_TARGET libxdp>=1.3)
 pkg_check_modules(LIBURING REQUIRED IMPORTED_TARGET liburing>=2.3)
 pkg_check_modules(LIBENET REQUIRED IMPORTED_TARGET libenet>=1.3)
 pkg_check_modules(LIBPCAP REQUIRED IMPORTED_TARGET libpcap>=1.10)
+pkg_check_modules(LIBMNL REQUIRED IMPORTED_TARGET libmnl>=1.0.4)
 
 find_package(Threads REQUIRED)
 find_package(Boost 1.81 REQUIRED)

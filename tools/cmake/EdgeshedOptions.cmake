@@ -41,8 +41,9 @@ else()
 endif()
 
 # A file that includes CLI11 or Asio is seconds of their headers and a moment of its own, so some
-# targets are compiled several files at a time, in the builds that are made most often. Not in
-# Release, and not for clang-tidy, which sees each file by itself and so what it forgot to include.
+# targets are compiled several files at a time, in the builds that are made most often. Not in the
+# preset release, and not for clang-tidy, which sees each file by itself and so what it forgot to
+# include.
 option(EDGESHED_JOIN "Compile several files at a time in targets with heavy headers" OFF)
 
 # edgeshed_join(<target> <files at a time>)

@@ -24,7 +24,7 @@ struct ClientOptions : CommonOptions {
   double flood_factor = 40;        // of all that a player sends
   std::string local_host = "127.0.0.1";
   std::uint16_t base_port = 40000;  // client i sends from base_port + i
-  // 54 messages a second, of which 2 % critical: 600 players at 250 us each are then 15 % of the
+  // 54 messages a second, of which 2 % critical: 600 players at 230 us each are then 14 % of the
   // server's time, far below what placement allows.
   double event_hz = 1;
   double command_hz = 10;

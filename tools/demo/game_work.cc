@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kWords = 32768;
 constexpr std::size_t kTrialSteps = 20000;
 constexpr int kTrials = 400;
-constexpr double kLeastUs = 200;
+constexpr double kLeastUs = 180;
 constexpr double kSpreadUs = 100;
 
 }  // namespace

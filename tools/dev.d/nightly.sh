@@ -3,8 +3,9 @@
 nightly_help() {
   cat <<'END'
 usage: tools/dev nightly [--fuzz-seconds N]
-What is too long for tools/dev ci: every scenario of the simulator with 16 seeds, the fuzzers, the
-thread sanitizer, the full benchmark. About half an hour; needs root.
+What is too long for tools/dev ci: every scenario of the simulator with 16 seeds, the demo at three
+and at ten times the load, the tests of the kernel and the package's life in guests, the fuzzers, the
+thread sanitizer, the full benchmark. About an hour and a half; needs root.
 
   --fuzz-seconds N   time for each fuzz target, 1 to 86400 (600)
 END
@@ -16,8 +17,7 @@ cmd_nightly() {
     case "$1" in
       --fuzz-seconds)
         need_value "$@"
-        [[ $2 =~ ^[1-9][0-9]{0,4}$ && $2 -le 86400 ]] ||
-          die "nightly: --fuzz-seconds $2: allowed are 1 to 86400"
+        check_fuzz_seconds nightly --fuzz-seconds "$2"
         fuzz_s=$2
         shift 2
         ;;
@@ -30,22 +30,11 @@ cmd_nightly() {
   cmd_build --preset dev
   step "nightly: every scenario, 16 seeds" \
     timeout -k 10 1800 build/dev/tools/cli/edgeshed sim --all --seeds 16
-  nightly_fuzz "$fuzz_s"
+  cmd_demo --load 3
+  cmd_demo --load 10
+  cmd_vm
+  cmd_package --test
+  cmd_fuzz --seconds "$fuzz_s"
   cmd_test --quick --preset tsan
   cmd_bench
-}
-
-# Each target from its corpus in the repository; what it finds beside it stays in build/fuzz.
-nightly_fuzz() {
-  local seconds=$1 target name
-  step "nightly: configure the fuzzers" cmake --preset fuzz
-  step "nightly: compile the fuzzers" cmake --build --preset fuzz -j "$JOBS" --target fuzzers
-  for target in build/fuzz/tests/fuzz/*_fuzz; do
-    name=$(basename "$target" _fuzz)
-    mkdir -p "build/fuzz/found/$name"
-    step "nightly: fuzz $name for $seconds s" timeout -k 10 $((seconds + 120)) \
-      "$target" -max_total_time="$seconds" -print_final_stats=1 -verbosity=0 \
-      -artifact_prefix="build/fuzz/found/$name-" \
-      "build/fuzz/found/$name" "tests/fuzz/${name}_corpus"
-  done
 }

@@ -2,27 +2,32 @@
 
 vm_help() {
   cat <<'END'
-usage: tools/dev vm --smoke [--kernel 6.1|6.12]... [--update] [--object FILE]...
-Loads the BPF objects of the dev build on this kernel and in a guest (qemu, without KVM if there
-is none), prints what the verifier did for each program, and compares with the committed table
-tests/vm/verifier_table.tsv. Needs root for this kernel. A guest kernel is fetched once, into
-build/vm/, and not installed.
+usage: tools/dev vm [--smoke] [--kernel 6.1|6.12|host]... [--test NAME]... [--json FILE]
+                    [--update] [--object FILE]...
+Runs the tests that depend on the kernel on this one and in guests with Debian's (qemu, without KVM
+if there is none), and prints kernel x test. In a guest: the verifier's work against the table
+tests/vm/verifier_table.tsv, packets by PROG_RUN, attaching, traffic between two virtio-net cards,
+XDP programs of others, and devices on devices. A guest kernel is fetched once, into build/vm/, and
+not installed. Needs root for this kernel. Exits with 0 only if nothing failed.
 
-  --kernel SERIES  guest kernel, may be repeated (6.1)
-  --update         write the numbers into the table instead of comparing
-  --object FILE    another object, may be repeated (all of build/dev/bpf)
+  --smoke          only the verifier's work (with --kernel: here and there)
+  --kernel SERIES  one kernel, may be repeated; host is this one (all)
+  --test NAME      one test, may be repeated; a wrong name says which there are
+  --json FILE      write rows {"kernel","test","pass","seconds","detail"}; pass is null if skipped
+  --update         write the verifier's numbers into the table instead of comparing
+  --object FILE    another object for the verifier, may be repeated (all of build/dev/bpf)
 END
 }
 
 cmd_vm() {
-  local smoke=no options=()
+  local options=()
   while [[ $# -gt 0 ]]; do
     case "$1" in
-      --smoke) smoke=yes; shift ;;
-      --update) options+=("$1"); shift ;;
+      --smoke | --update) options+=("$1"); shift ;;
       --kernel)
         need_value "$@"
-        [[ $2 == 6.1 || $2 == 6.12 ]] || die "vm: unknown kernel '$2': allowed are 6.1 and 6.12"
+        [[ $2 == 6.1 || $2 == 6.12 || $2 == host ]] ||
+          die "vm: unknown kernel '$2': allowed are 6.1, 6.12 and host"
         options+=("$1" "$2")
         shift 2
         ;;
@@ -32,13 +37,15 @@ cmd_vm() {
         options+=("$1" "$2")
         shift 2
         ;;
+      --test | --json) need_value "$@"; options+=("$1" "$2"); shift 2 ;;
       -h | --help) vm_help; return ;;
       *) bad_option vm "$1" ;;
     esac
   done
-  [[ $smoke == yes ]] || die "vm: say what to do: allowed is --smoke, see tools/dev vm --help"
   need_root "tools/dev vm"
   need_tool qemu-system-x86_64
   cmd_build --preset dev
-  step "vm: load the BPF objects here and in guests" python3 -B tests/vm/vm_smoke.py "${options[@]}"
+  test_bpffs
+  step "vm: the tests of the kernel here and in guests" \
+    python3 -B tests/vm/matrix.py "${options[@]}"
 }

@@ -29,6 +29,7 @@ void ControlPlane::begin() {
   for (core::ShardSample& sample : samples_) {
     sample = {};
     sample.weights = weights_;
+    sample.best_effort_contract_per_s = core::largest_contract(model_, ES_IN, ES_TIER_best_effort);
     sample.lane_tiers = core::default_lane_tiers();
     sample.has_session = true;
   }

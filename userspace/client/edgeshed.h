@@ -92,7 +92,14 @@ enum edgeshed_event_kind {
   /* What a player sent was refused by load, at most once a second for each: relay code, text and
    * retry_after_ms. value: the stream, of codes stream_* and *_bytes, else 0. Close the stream, or
    * send less, as `text` says. */
-  EDGESHED_EVENT_MESSAGE_REFUSED
+  EDGESHED_EVENT_MESSAGE_REFUSED,
+  /* A player's stream comes near a limit of its room, told at most once a second: send less of it
+   * before samples are refused. value: the stream. */
+  EDGESHED_EVENT_STREAM_HINT,
+  /* How far the shedding has come in a room, or (room -1) in each room of this server, by the
+   * rooms' own ladder. value: the rung, 0 to 5. It follows what the shard decides and what is in
+   * the room, and asks for nothing. */
+  EDGESHED_EVENT_ROOM_RUNG
 };
 
 /** Something happened. `code` is the name in `edgeshed codes` (daemon_gone and daemon_back are the
@@ -142,6 +149,13 @@ EDGESHED_API void edgeshed_room_close(edgeshed_session* session, int room);
  * edgeshed_disconnect its number may be given to another one. */
 EDGESHED_API int edgeshed_connect(edgeshed_session* session, const edgeshed_peer* peer);
 EDGESHED_API void edgeshed_disconnect(edgeshed_session* session, int peer);
+
+/** Closes a peer's state stream: what the player sends of it is dropped by the host, until it is
+ * opened again or was silent for 30 s. Not remembered by the library: 0, or -1 with errno EINVAL
+ * (no such peer), EAGAIN (the daemon is absent or busy). A room that governs no streams refuses it
+ * by an event, code stream_unmanaged. */
+EDGESHED_API int edgeshed_stream_close(edgeshed_session* session, int peer, uint16_t stream);
+EDGESHED_API int edgeshed_stream_open(edgeshed_session* session, int peer, uint16_t stream);
 
 /** Around each tick: measures it, and reports at its end. */
 EDGESHED_API void edgeshed_tick_begin(edgeshed_session* session);

@@ -13,6 +13,8 @@ _Static_assert((int)EDGESHED_EVENT_SLOW_CONSUMER == (int)ES_SESSION_EVENT_slow_c
 _Static_assert((int)EDGESHED_EVENT_DAEMON_BACK == (int)ES_SESSION_EVENT_daemon_back, "the same");
 _Static_assert((int)EDGESHED_EVENT_MESSAGE_REFUSED == (int)ES_SESSION_EVENT_message_refused,
                "the same");
+_Static_assert((int)EDGESHED_EVENT_STREAM_HINT == (int)ES_SESSION_EVENT_stream_hint, "the same");
+_Static_assert((int)EDGESHED_EVENT_ROOM_RUNG == (int)ES_SESSION_EVENT_room_rung, "the same");
 
 void es_client_event_push(struct es_client_events* events, const edgeshed_event* event) {
   if (events->count == ES_CLIENT_EVENTS_MAX) {

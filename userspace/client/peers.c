@@ -147,6 +147,31 @@ void edgeshed_disconnect(edgeshed_session* session, int number) {
   if (*flags & ES_PEER_SAY_DISCONNECT) tell_soon(session, (uint32_t)number);
 }
 
+static int set_stream(edgeshed_session* session, int peer, uint16_t stream, uint8_t closed) {
+  if (!is_used(session, peer)) {
+    errno = EINVAL;
+    return -1;
+  }
+  struct es_session_stream message = {.row = (uint32_t)peer, .stream = stream, .closed = closed};
+  /* After its CONNECT, or the daemon would not know whom this is about. */
+  const uint8_t flags = session->peer_flags[peer];
+  if (session->link != ES_LINK_ACCEPTED || session->full || !(flags & ES_PEER_TOLD) ||
+      (flags & SAY) ||
+      es_client_send(session, ES_SESSION_stream, 0, &message, sizeof(message)) != ES_CLIENT_OK) {
+    errno = EAGAIN;
+    return -1;
+  }
+  return 0;
+}
+
+int edgeshed_stream_close(edgeshed_session* session, int peer, uint16_t stream) {
+  return set_stream(session, peer, stream, 1);
+}
+
+int edgeshed_stream_open(edgeshed_session* session, int peer, uint16_t stream) {
+  return set_stream(session, peer, stream, 0);
+}
+
 void edgeshed_note_ack(edgeshed_session* session, int peer, uint32_t latest_seq, uint32_t acked_seq,
                        uint32_t buffered_bytes) {
   if (!session->report || !is_used(session, peer)) return;

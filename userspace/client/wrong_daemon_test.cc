@@ -35,7 +35,7 @@ TEST_P(WrongDaemon, IsAProblemLineAndNothingElse) {
 INSTANTIATE_TEST_SUITE_P(
     All, WrongDaemon,
     testing::Values(
-        Wrong{"version", {.version = 2}, "board has version 2, this library speaks version 1"},
+        Wrong{"version", {.version = 9}, "board has version 9, this library speaks version 3"},
         Wrong{"magic", {.magic = 7}, "report board has a wrong head"},
         Wrong{"report_small", {.report_bytes_missing = 1}, "report board is too small"},
         Wrong{"plan_small", {.plan_bytes_missing = 1}, "plan board is too small"},
@@ -95,7 +95,7 @@ TEST_F(Client, LeaksNoDescriptors) {
     tick();
     retry_now();
     tick();
-    daemon_->welcome(Lies{.version = i % 2 ? ES_SESSION_VERSION : 2});
+    daemon_->welcome(Lies{.version = i % 2 ? ES_SESSION_VERSION : 9});
     tick();
     if (edgeshed_connected(session_.get())) continue;
     retry_now();

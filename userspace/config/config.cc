@@ -1,7 +1,6 @@
 // Entry of the configuration: the file as a table of passes.
 #include "userspace/config/config.h"
 
-#include <algorithm>
 #include <fstream>
 #include <string>
 
@@ -14,10 +13,7 @@ toml::table parse_text(std::string_view text, const std::string& path) {
   try {
     return toml::parse(text, path);
   } catch (const toml::parse_error& error) {
-    // The parser ends some of its messages with quoted lines of the file: one line is enough.
-    std::string line(error.description());
-    std::replace(line.begin(), line.end(), '\n', ' ');
-    fail_at(path, error.source(), "not valid TOML: " + line);
+    fail_at(path, error.source(), "not valid TOML: " + std::string(error.description()));
   }
 }
 

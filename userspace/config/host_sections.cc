@@ -123,7 +123,7 @@ void read_host(Build& build) {
   if (table == nullptr) return;
   const Section section(build.root.path(), *table, "[host]",
                         {"connections_max", "endpoints_max", "rooms_max", "classes_max",
-                         "streams_max", "tick_hz", "mode", "audit_log"});
+                         "streams_max", "stream_hint_ratio", "tick_hz", "mode", "audit_log"});
   core::Host& host = build.model.host;
   const auto count = [&](const char* key, uint32_t& value, int64_t low, int64_t high) {
     value = static_cast<uint32_t>(section.integer(key, value, low, high));
@@ -133,6 +133,7 @@ void read_host(Build& build) {
   count("rooms_max", host.rooms_max, 1, core::kRoomsMax);
   count("classes_max", host.classes_max, 1, ES_CLASSES_MAX - 1);
   count("streams_max", host.streams_max, 0, ES_CONNECTIONS_MAX);
+  host.stream_hint_ratio = section.number("stream_hint_ratio", host.stream_hint_ratio, 0, 1);
   count("tick_hz", host.tick_hz, 10, 250);
   host.mode = read_mode(section);
   host.audit_log = section.text("audit_log", "");
@@ -257,7 +258,7 @@ void read_rooms(Build& build) {
     const Section section(
         build.root.path(), *table, "[[room]]",
         {"name", "shard", "stream_cap", "stream_samples_per_s", "stream_bytes_per_s",
-         "player_bytes_per_s", "room_bytes_per_s", "level_in", "level_out"});
+         "player_bytes_per_s", "room_bytes_per_s", "close_streams", "level_in", "level_out"});
     check_capacity(section, model.rooms.size() + 1, model.host.rooms_max, "rooms_max",
                    core::kRoomsMax);
     core::Room room;
@@ -279,6 +280,7 @@ void read_rooms(Build& build) {
                                 "; raise room_capacity or use another shard");
     }
     room.stream_cap = static_cast<uint8_t>(section.integer("stream_cap", 0, 0, ES_STREAM_SLOTS));
+    room.closes_streams = section.boolean("close_streams", false);
     const auto limit = [&](const char* key, int64_t high) {
       return section.integer(key, 0, 0, high);
     };

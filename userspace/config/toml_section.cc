@@ -39,8 +39,12 @@ std::string kind_text(const toml::node& node) {
 
 void fail_at(const std::string& path, const toml::source_region& where,
              const std::string& message) {
+  std::string line = message;
+  // Messages quote the file, and a string of it may hold line breaks and escapes.
+  std::replace_if(
+      line.begin(), line.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; }, ' ');
   throw Error(path + ":" + std::to_string(where.begin.line) + ":" +
-                  std::to_string(where.begin.column) + ": " + message,
+                  std::to_string(where.begin.column) + ": " + line,
               kExitUsage);
 }
 

@@ -24,10 +24,11 @@ namespace edgeshed::core {
   X(host) X(shard) X(room) X(session) X(connection) X(player) X(stream) X(report)
 
 // hint: name, text. What the sender of a rejected sample should do.
-#define EDGESHED_CODE_HINT_LIST(X)                 \
-  X(none, "")                                      \
-  X(drop_next_sample, "leave the next sample out") \
-  X(downsample, "send less often, or less at once")
+#define EDGESHED_CODE_HINT_LIST(X)                  \
+  X(none, "")                                       \
+  X(drop_next_sample, "leave the next sample out")  \
+  X(downsample, "send less often, or less at once") \
+  X(stop_stream, "send nothing of it until it is opened again")
 
 enum class CodeCategory : uint8_t {
 #define X(name, text) name,
@@ -164,7 +165,13 @@ enum class CodeHint : uint8_t {
   X(room_bytes, quota, room, true, 1000, 0, downsample,                                     \
     "All players of the match together send too much: an update was left out.")             \
   X(stream_cap, quota, player, false, 0, 0, none,                                           \
-    "You send more kinds of updates than a player may: this one is left out.")
+    "You send more kinds of updates than a player may: this one is left out.")              \
+  X(stream_closed, quota, stream, false, 0, 0, stop_stream,                                 \
+    "This kind of update is switched off for you.")                                         \
+  X(stream_near_limit, quota, stream, false, 0, 0, downsample,                              \
+    "You send almost as much as you may.")                                                  \
+  X(stream_unmanaged, invalid, stream, false, 0, 0, none,                                   \
+    "The server wanted to switch off an update that nobody watches.")
 
 enum class Code : uint8_t {
 #define X(name, category, scope, retry, retry_after_ms, close_code, hint, sentence) name,

@@ -20,11 +20,18 @@ void remember(FairLevel& level, uint64_t passed_ever, double elapsed_s, double f
 }
 
 /// Nobody can take part with more than all weights, and at least one connection does.
-double taking_part(const FairLevel& level, const FairShareInput& input) {
+double taking_part(const FairLevel& level, const FairShareInput& input,
+                   const FairShareConfig& config) {
   const double least = std::min(1.0, input.weights);
   if (level.granted > 0) return std::clamp(level.passed / level.granted, least, input.weights);
-  if (level.taking_part_per_msg <= 0) return input.weights;
-  return std::clamp(level.taking_part_per_msg * input.offered_per_s, least, input.weights);
+  double part = input.weights;
+  if (level.taking_part_per_msg > 0) {
+    part = level.taking_part_per_msg * input.offered_per_s;
+  } else if (input.contract_per_s > 0) {
+    // Contracts leave some room above what is sent.
+    part = config.thinning_slack * input.offered_per_s / input.contract_per_s;
+  }
+  return std::clamp(part, least, input.weights);
 }
 
 }  // namespace
@@ -45,7 +52,7 @@ void step(FairLevel& level, const FairShareInput& input, const FairShareConfig& 
   }
   const bool begins = level.per_s <= 0;
   if (begins) level.begun_ns = level.at_ns;
-  const double part = taking_part(level, input);
+  const double part = taking_part(level, input, config);
   level.per_s = std::max(input.keep * input.offered_per_s / part, input.least_per_s);
   level.per_s = std::clamp(level.per_s, kLevelPerSMin, kLevelPerSMax);
   if (begins) {

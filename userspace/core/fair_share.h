@@ -47,11 +47,12 @@ struct FairLevel {
 };
 
 struct FairShareInput {
-  double keep = 1;           ///< share of the tier to pass; from 1 on there is no level
-  double offered_per_s = 0;  ///< messages of the tier
-  uint64_t passed_ever = 0;  ///< of those, passed, ever
-  double weights = 0;        ///< sum over all connections, whether they send or not
-  double least_per_s = 0;    ///< the level is never below: a guaranteed gap
+  double keep = 1;            ///< share of the tier to pass; from 1 on there is no level
+  double offered_per_s = 0;   ///< messages of the tier
+  uint64_t passed_ever = 0;   ///< of those, passed, ever
+  double weights = 0;         ///< sum over all connections, whether they send or not
+  double least_per_s = 0;     ///< the level is never below: a guaranteed gap
+  double contract_per_s = 0;  ///< what one connection may send at most; 0: not known
 };
 
 /// One tick. With n = passed / granted, the weights that would have passed as much if all took
@@ -59,7 +60,8 @@ struct FairShareInput {
 /// this comes to the max-min level from either side without crossing it. n begins as what it was
 /// the last time, in proportion to what is offered (of 603 players who were connected to the demo
 /// 63 played: levels that hover at the budget began at a tenth of what they should be); the first
-/// time as `weights`. No level: without offer, without connections, or when all is kept.
+/// time as those who make up what is offered if each sends most of its contract, or, without one,
+/// as `weights`. No level: without offer, without connections, or when all is kept.
 void step(FairLevel& level, const FairShareInput& input, const FairShareConfig& config,
           uint64_t now_ns);
 

@@ -1,6 +1,7 @@
 // The default table and the checks on any table. No decision about when a rung applies.
 #include "userspace/core/ladder_effects.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace edgeshed::core {
@@ -88,6 +89,14 @@ LadderTable default_ladder_table() {
   table[5].lane[kStream].paused = true;
   table[5].threshold[kTierStandard] = 64;
   return table;
+}
+
+double least_keep(const LadderEffects& effects) {
+  double least = 1;
+  for (const LaneEffect& lane : effects.lane) {
+    for (const double keep : lane.keep) least = std::min(least, lane.paused ? 0 : keep);
+  }
+  return least;
 }
 
 bool keeps_no_more(const LadderEffects& higher, const LadderEffects& lower) {

@@ -50,6 +50,9 @@ LadderTable default_ladder_table();
 /// rung keeps more of anything than the rung below it.
 std::string check_ladder_table(const LadderTable& table);
 
+/// The least share that is kept of the best-effort lanes, pauses included.
+double least_keep(const LadderEffects& effects);
+
 /// True when `higher` keeps no more of anything than `lower`.
 bool keeps_no_more(const LadderEffects& higher, const LadderEffects& lower);
 

@@ -58,6 +58,17 @@ bool class_exists(const Model& model, uint32_t number) {
   return number == 0 || (number < model.classes.size() && !model.classes[number].name.empty());
 }
 
+double largest_contract(const Model& model, int direction, int tier) {
+  double largest = 0;
+  for (std::size_t i = 1; i < model.classes.size(); ++i) {
+    if (model.classes[i].name.empty()) continue;
+    const double packets_per_s = model.classes[i].rate[direction][tier].packets_per_s;
+    if (packets_per_s <= 0) return 0;
+    largest = std::max(largest, packets_per_s);
+  }
+  return largest;
+}
+
 bool is_shadow(Mode host, const Endpoint& endpoint) {
   return (endpoint.mode == Mode::unset ? host : endpoint.mode) != Mode::enforce;
 }

@@ -38,6 +38,8 @@ struct Host {
   uint32_t classes_max = 32;
   uint32_t streams_max = 256;  ///< connections that may have stream slots
   uint32_t tick_hz = 60;       ///< 10 to 250
+  /// Share of a limit from which a stream's author is told to send less; 0: never. Provisional.
+  double stream_hint_ratio = 0.8;
   Mode mode = Mode::unset;
   std::string audit_log;  ///< absolute path of the daemon's audit log; empty: its normal log
 };
@@ -58,6 +60,7 @@ struct Room {
   std::string name;
   uint32_t shard = 0;                 ///< index into Model::shards
   uint8_t stream_cap = 0;             ///< 0: no cap
+  bool closes_streams = false;        ///< streams that are refused for long
   uint32_t stream_samples_per_s = 0;  ///< this and below, 0: no limit
   uint32_t stream_bytes_per_s = 0;
   uint32_t player_bytes_per_s = 0;
@@ -151,6 +154,9 @@ inline bool exists(const Shard& shard) { return !shard.name.empty(); }
 inline bool exists(const Room& room) { return !room.name.empty(); }
 inline bool exists(const Endpoint& endpoint) { return !endpoint.name.empty(); }
 bool class_exists(const Model& model, uint32_t number);
+/// Packets/s that one connection of any named class may send at most; 0: there is no class, or one
+/// has no limit on them.
+double largest_contract(const Model& model, int direction, int tier);
 
 /// An endpoint's setting wins over the host's; both unset is shadow.
 bool is_shadow(Mode host, const Endpoint& endpoint);

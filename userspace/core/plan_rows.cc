@@ -162,6 +162,18 @@ struct es_level level_in_force(const LevelRate& configured, double tokens_per_s,
   return carry_level(before, wanted.rate_q16, wanted.burst, timing.now_jiffies);
 }
 
+/// Index: tier.
+using ContractFactors = std::array<double, ES_TIERS>;
+
+ContractFactors contract_factors(const ShardState& shard) {
+  const double factor = shard.load_rung > 0 ? kContractFactorShedding : kContractFactorCalm;
+  ContractFactors factors = {1, factor, factor};
+  for (uint32_t i = 0; i < kSheddableTiers; ++i) {
+    if (shard.scarce[i]) factors[i + 1] = kContractFactorScarce;
+  }
+  return factors;
+}
+
 /// What the tick decided about one room beside its shard's rung.
 struct RoomExtras {
   bool server_thins = false;
@@ -186,7 +198,7 @@ void fill_room(const Room& room, const LadderEffects& effects, const PlanTiming&
   struct es_plan_room next = {};
   next.generation = 1;
   set_name_hash(next, name_hash(room.name));
-  next.stream_cap = room.stream_cap;
+  next.stream_cap = room.stream_cap | (room.closes_streams ? ES_ROOM_CLOSES : 0);
   next.room_bytes_per_cpu =
       room.room_bytes_per_s == 0 ? ~__u64{0} : allowance(room.room_bytes_per_s, timing);
   next.stream_samples_per_s = room.stream_samples_per_s;
@@ -208,7 +220,7 @@ void fill_room(const Room& room, const LadderEffects& effects, const PlanTiming&
   row = next;  // last: `previous` may be this row
 }
 
-void fill_class(const ContractClass& contract, double factor, uint32_t hz,
+void fill_class(const ContractClass& contract, const ContractFactors& factors, uint32_t hz,
                 struct es_plan_class& row) {
   row = {};
   row.generation = 1;
@@ -216,8 +228,8 @@ void fill_class(const ContractClass& contract, double factor, uint32_t hz,
   row.tier_cap = contract.tier_cap;
   for (uint32_t direction = 0; direction < ES_DIRECTIONS; ++direction) {
     for (uint32_t tier = 0; tier < ES_TIERS; ++tier) {
-      const double of_tier = tier == ES_TIER_critical ? 1 : factor;
-      row.limit[direction][tier] = contract_limit(contract.rate[direction][tier], of_tier, hz);
+      row.limit[direction][tier] =
+          contract_limit(contract.rate[direction][tier], factors[tier], hz);
     }
   }
 }
@@ -227,7 +239,7 @@ bool needs_lookup(const Endpoint& endpoint, const ClassSummary& classes, const R
                   uint32_t direction, uint8_t lane) {
   const uint8_t tier = es_lane_tier(endpoint.lane_tiers, lane);
   if (lane == ES_LANE_join && direction == ES_IN) return true;  // capped, and refused by rung 4
-  if (lane == ES_LANE_stream && rooms.governed) return true;
+  if (lane == ES_LANE_stream && direction == ES_IN && rooms.governed) return true;
   if (classes.limited[direction][tier]) return true;
   // Critical that only a cap lowers may go without its CE mark: a mark is advice, a look-up costs.
   if (tier != ES_TIER_critical && rooms.marked) return true;
@@ -306,8 +318,10 @@ void fill_retries(const Model& model, const Endpoint& endpoint, std::span<const 
     standard.least_s = std::max(standard.least_s, extras.retries[shard].least_s);
     standard.spread_s = std::max(standard.spread_s, extras.retries[shard].spread_s);
   }
-  row.retry_join_ms = join_ms;
-  row.retry_join_spread_10ms = tens_of_ms(join_ms / 1000.0);  // over as long again
+  // Over as long again, and never longer than a player waits.
+  const double join_s = std::min(join_ms / 1000.0, kRetryMostS / 2);
+  row.retry_join_ms = static_cast<__u32>(join_s * 1000);
+  row.retry_join_spread_10ms = tens_of_ms(join_s);
   row.retry_standard_10ms = tens_of_ms(standard.least_s);
   row.retry_standard_spread_10ms = tens_of_ms(standard.spread_s);
 }
@@ -374,13 +388,17 @@ void fill_plan_rows(const Model& model, std::span<const ShardState> shards,
               known ? &previous[i] : nullptr, rows.rooms[i]);
   }
 
-  // Classes belong to no shard: any shard that sheds makes the stricter contract stand.
-  const bool shedding = std::any_of(shards.begin(), shards.end(),
-                                    [](const ShardState& shard) { return shard.load_rung > 0; });
-  const double factor = shedding ? kContractFactorShedding : kContractFactorCalm;
+  // Classes belong to no shard: the shard that is worst off makes the contract stand.
+  ContractFactors factors = {1, kContractFactorCalm, kContractFactorCalm};
+  for (const ShardState& shard : shards) {
+    const ContractFactors own = contract_factors(shard);
+    for (uint32_t tier = 0; tier < ES_TIERS; ++tier) {
+      factors[tier] = std::min(factors[tier], own[tier]);
+    }
+  }
   for (size_t i = 0; i < rows.classes.size(); ++i) {
     if (i < model.classes.size() && class_exists(model, static_cast<uint32_t>(i))) {
-      fill_class(model.classes[i], factor, timing.hz, rows.classes[i]);
+      fill_class(model.classes[i], factors, timing.hz, rows.classes[i]);
     } else {
       rows.classes[i] = {};
     }

@@ -19,9 +19,11 @@ namespace edgeshed::core {
 /// Default cost of a packet in tokens x 256: one token. Bytes cost nothing by default.
 inline constexpr uint16_t kPacketCost = 256;
 /// Sustained rate of a contract, as a factor: beyond 4x a connection is always out of contract,
-/// from rung 1 on beyond 2x. Critical beyond 1x is demoted, at every rung.
+/// from rung 1 on beyond 2x, and while others in contract are shed beyond 1x. Critical beyond 1x is
+/// demoted, at every rung.
 inline constexpr double kContractFactorCalm = 4;
 inline constexpr double kContractFactorShedding = 2;
+inline constexpr double kContractFactorScarce = 1;
 /// Packets that a packet burst holds at least: whoever sends one a second, as it may, has jitter,
 /// and sends some again. With one packet 14 to 20 % of the simulator's critical messages were
 /// demoted, at a contract of 1.1 times their rate.

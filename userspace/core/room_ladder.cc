@@ -57,4 +57,18 @@ RoomDegradation evaluate_room_ladder(const RoomLadderInput& input) {
   return {};
 }
 
+bool step(RoomRung& place, const RoomDegradation& found, uint64_t now_ns) {
+  if (found.rung < place.now.rung) {
+    if (place.below_since_ns == 0 || now_ns < place.below_since_ns) {
+      place.below_since_ns = now_ns;
+    }
+    if (now_ns - place.below_since_ns < kRoomReleaseNs) return false;
+  }
+  place.below_since_ns = 0;
+  const bool another = found.rung != place.now.rung;
+  place.now = found;
+  if (another) place.since_ns = now_ns;
+  return another;
+}
+
 }  // namespace edgeshed::core

@@ -1,6 +1,6 @@
 // The room ladder: what is done to a room in, rung out. Unlike the shard ladder it follows the
 // shedding, it does not cause it: the rung says how far the shedding has come, in a fixed order.
-// Pure; the one memory is TickFuse's. Must not know how a keep is enforced.
+// Pure; the memories are TickFuse's and RoomRung's. Must not know how a keep is enforced.
 #pragma once
 
 #include <cstdint>
@@ -79,5 +79,20 @@ struct RoomDegradation {
 /// The highest rung whose condition holds, and the first condition, in the order of the causes,
 /// that holds it.
 RoomDegradation evaluate_room_ladder(const RoomLadderInput& input);
+
+/// A rung is left when nothing has held it for this long: keeps hover, and each change is told.
+inline constexpr uint64_t kRoomReleaseNs = 1'000'000'000;
+
+/// Where a room stands. Value type.
+struct RoomRung {
+  RoomDegradation now;
+  uint64_t since_ns = 0;  ///< when it came to this rung; 0: never left 0
+
+  uint64_t below_since_ns = 0;  ///< private to step(); 0: what is found holds the rung
+};
+
+/// One look, at what evaluate_room_ladder() finds: up at once, down after kRoomReleaseNs. True: it
+/// went to another rung. `now_ns` is not 0.
+bool step(RoomRung& place, const RoomDegradation& found, uint64_t now_ns);
 
 }  // namespace edgeshed::core

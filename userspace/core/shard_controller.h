@@ -57,6 +57,10 @@ struct ShardState {
   /// strictest of the rungs since the last full recovery.
   LadderEffects effects;
 
+  /// Load took something from those who keep to their contract, on this climb: nobody gets more
+  /// than a contract before they have theirs. Written by ShardLaw.
+  std::array<bool, kSheddableTiers> scarce = {};
+
   bool overridden = false;
   uint8_t override_rung = 0;
   uint64_t override_until_ns = 0;  ///< 0: until cleared

@@ -97,7 +97,9 @@ std::optional<RungChange> ShardLaw::step(ShardMemory& memory, const ShardSample&
   apply_degree(memory, sample, max_gap_ms);
 
   // And by whom.
-  share(memory, sample, now_ns);
+  const double kept = kept_best_effort(memory.effects, memory.rates, sample.lane_tiers);
+  judge_scarcity(memory, kept);
+  share(memory, sample, kept, now_ns);
   spread_gaps(memory, sample, now_ns);
   return change;
 }
@@ -169,7 +171,18 @@ void ShardLaw::apply_degree(ShardMemory& memory, const ShardSample& sample,
   memory.effects.max_gap_ms = max_gap_ms;
 }
 
-void ShardLaw::share(ShardMemory& memory, const ShardSample& sample, uint64_t now_ns) const {
+void ShardLaw::judge_scarcity(ShardMemory& memory, double kept) const {
+  ShardState& state = memory.state;
+  // Until the rung is left, and not until all is kept: what the contract takes away from a flooder
+  // would be given back to it at once, and taken again. Where standard has a level, that shares it.
+  const bool sheds = state.load_rung > 0 && !state.overridden;
+  state.scarce[kTierBestEffort] = sheds && (state.scarce[kTierBestEffort] || kept < 1);
+  state.scarce[kTierStandard] =
+      state.scarce[kTierBestEffort] && memory.degree.now.keep_standard >= 1;
+}
+
+void ShardLaw::share(ShardMemory& memory, const ShardSample& sample, double kept,
+                     uint64_t now_ns) const {
   const FairShareConfig& config = config_.fair_share;
   for (uint32_t i = 0; i < kSheddableTiers; ++i) {
     const uint32_t tier = i + ES_TIER_standard;
@@ -180,8 +193,12 @@ void ShardLaw::share(ShardMemory& memory, const ShardSample& sample, uint64_t no
     if (i == kTierStandard) {
       input.keep = memory.state.overridden ? 1 : memory.degree.now.keep_standard;
     } else if (!by_table(memory)) {
-      input.keep = kept_best_effort(memory.effects, memory.rates, sample.lane_tiers);
+      input.keep = kept;
       if (memory.effects.max_gap_ms > 0) input.least_per_s = 1000 / memory.effects.max_gap_ms;
+      // Only here: what a first level lets pass too much (contracts may be far above what is sent),
+      // thinning bounds to thinning_slack, while the level comes down by what is kept each
+      // follow_s.
+      input.contract_per_s = sample.best_effort_contract_per_s;
     }
     core::step(memory.level[i], input, config, now_ns);
   }

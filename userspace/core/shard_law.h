@@ -36,8 +36,9 @@ struct ShardSample {
   /// then; `passed` is the law's to find. reported_ns 0: none came.
   ShardWork done;
 
-  double weights = 0;       ///< sum over its connections
-  uint16_t lane_tiers = 0;  ///< what a lane means to it, as es_lane_tier() reads it
+  double weights = 0;                     ///< sum over its connections
+  double best_effort_contract_per_s = 0;  ///< largest_contract() of what comes in
+  uint16_t lane_tiers = 0;                ///< what a lane means to it, as es_lane_tier() reads it
   bool has_session =
       false;  ///< a server that should report, so that its silence is a missing signal
 };
@@ -85,7 +86,8 @@ class ShardLaw {
   void keep_degree(ShardMemory& memory, const ShardSample& sample, double max_gap_ms,
                    uint64_t now_ns) const;
   void apply_degree(ShardMemory& memory, const ShardSample& sample, double max_gap_ms) const;
-  void share(ShardMemory& memory, const ShardSample& sample, uint64_t now_ns) const;
+  void judge_scarcity(ShardMemory& memory, double kept) const;
+  void share(ShardMemory& memory, const ShardSample& sample, double kept, uint64_t now_ns) const;
   void spread_gaps(ShardMemory& memory, const ShardSample& sample, uint64_t now_ns) const;
 
   LawConfig config_;

@@ -24,6 +24,7 @@ std::string names_of(const std::vector<core::Endpoint>& endpoints) {
 Connections::Connections(const core::Model& model, const kernel::SlotTableMemory& memory,
                          std::span<es_stream_block> streams, kernel::Grace grace)
     : model_(&model),
+      states_out_(memory.connections_out),
       owner_(memory.connections.size()),
       records_(memory.connections),
       streams_(streams),
@@ -246,6 +247,15 @@ std::size_t Connections::remove_sessions(std::span<const std::uint32_t> sessions
   return removed;
 }
 
+void Connections::each_acked(
+    const std::function<void(const Owner&, const es_connection&, es_ack_watch&)>& each) const {
+  for (std::uint32_t record = 0; record < records_.size(); ++record) {
+    es_ack_watch& acks = states_out_[record].acks;
+    if (__atomic_load_n(&acks.acked_at, __ATOMIC_RELAXED) == 0 || !table_.is_live(record)) continue;
+    each(owner_[record], records_[record], acks);
+  }
+}
+
 Connections::Owner Connections::owner_of(const es_key& key) const {
   const auto record = table_.find(key);
   return record ? owner_[*record] : Owner{};
@@ -286,6 +296,26 @@ void Connections::throttle(std::uint32_t session, std::uint32_t row, const es_ke
   policy.flags |= ES_CONN_THROTTLED;
   table_.set_policy(*record, policy);
   throttled_changed_ = true;
+}
+
+std::string Connections::set_stream(std::uint32_t session, std::uint32_t row, const es_key& key,
+                                    const kernel::StreamOrder& order) {
+  const auto record = table_.find(key);
+  if (!record || owner_[*record].session != session || owner_[*record].row != row) {
+    return fmt::format("{} is no connection of the session", core::remote_text(key));
+  }
+  const std::uint32_t block = records_[*record].key.stream_block;
+  if (block == 0) {
+    return fmt::format("{} has no streams: its room governs none, or [host] streams_max is used up",
+                       core::remote_text(key));
+  }
+  const std::uint32_t cap = model_->rooms[records_[*record].policy.room].stream_cap;
+  const std::uint32_t usable = cap == 0 ? ES_STREAM_SLOTS : cap;
+  if (kernel::set_stream(streams_[block], order, usable) == kernel::StreamChange::no_slot) {
+    return fmt::format("{} plays {} streams already, none can be closed unseen",
+                       core::remote_text(key), usable);
+  }
+  return {};
 }
 
 void Connections::take_throttled_changes(const EndpointCount& take) {
@@ -394,7 +424,7 @@ void Connections::upkeep() {
 
 bool Connections::wants_streams(std::uint16_t room) const {
   const core::Room& rules = model_->rooms[room];
-  return rules.stream_cap != 0 || rules.stream_samples_per_s != 0 ||
+  return rules.stream_cap != 0 || rules.closes_streams || rules.stream_samples_per_s != 0 ||
          rules.stream_bytes_per_s != 0 || rules.player_bytes_per_s != 0 ||
          rules.room_bytes_per_s != 0;
 }

@@ -21,6 +21,7 @@
 #include "userspace/daemon/allow_list.h"
 #include "userspace/daemon/protocol.h"
 #include "userspace/kernel/slot_table.h"
+#include "userspace/kernel/stream_block.h"
 
 namespace edgeshed::daemon {
 
@@ -78,6 +79,9 @@ class Connections {
     std::uint32_t row = 0;
   };
   [[nodiscard]] Owner owner_of(const es_key& key) const;
+  /// Every connection of which the packet path has seen an acknowledgement.
+  void each_acked(const std::function<void(const Owner& owner, const es_connection& record,
+                                           es_ack_watch& acks)>& each) const;
   /// Rooms in which a session has connections.
   [[nodiscard]] std::vector<std::uint16_t> rooms_of(std::uint32_t session) const;
   /// Called with the session of a live record that somebody else asks for: true if it is alive.
@@ -90,6 +94,9 @@ class Connections {
   /// A session's connection reads too slowly: from now on best-effort to it is dropped, until it is
   /// removed. Nothing if it is not that session's and row's.
   void throttle(std::uint32_t session, std::uint32_t row, const es_key& key);
+  /// Closes or opens a stream of that connection. Empty: done; else why not, one line.
+  [[nodiscard]] std::string set_stream(std::uint32_t session, std::uint32_t row, const es_key& key,
+                                       const kernel::StreamOrder& order);
   /// Hears the number of throttled connections of each endpoint in which it has changed since the
   /// last call.
   void take_throttled_changes(const EndpointCount& take);
@@ -126,7 +133,8 @@ class Connections {
 
   const core::Model* model_;
   const AllowList* allowed_ = nullptr;
-  std::vector<Owner> owner_;                     // by record
+  std::span<es_flow_state> states_out_;          // by record
+  std::vector<Owner> owner_;                     // the same
   std::vector<std::uint32_t> exempt_counts_;     // by endpoint number, as told last
   std::vector<std::uint32_t> throttled_counts_;  // the same
   bool throttled_changed_ = false;

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <memory>
 #include <optional>
@@ -19,12 +20,25 @@ using boost::system::error_code;
 
 namespace {
 
+/// The daemon's group, whose members may command it; 0: nobody. The root group gives no right:
+/// there are containers that run as any user and with that group.
+gid_t operators_group() { return getegid(); }
+
+bool is_operator(const ucred& peer, int socket) {
+  const gid_t ours = operators_group();
+  if (ours == 0) return false;
+  if (peer.gid == ours) return true;
+  const std::vector<gid_t> groups = session::peer_groups(socket);
+  return std::find(groups.begin(), groups.end(), ours) != groups.end();
+}
+
 /// Nothing if the peer may command the daemon, otherwise the line to refuse it with.
-std::optional<std::string> refuse_peer(const Caller& peer) {
+std::optional<std::string> refuse_peer(const Caller& peer, int socket) {
   if (!peer) return "the peer's credentials could not be read";
-  if (peer->uid == 0 || peer->uid == geteuid()) return std::nullopt;
-  return fmt::format("user {} may not command this daemon; allowed: root and user {}", peer->uid,
-                     geteuid());
+  if (peer->uid == 0 || peer->uid == geteuid() || is_operator(*peer, socket)) return std::nullopt;
+  const gid_t group = operators_group();
+  return fmt::format("user {} may not command this daemon; allowed: root, user {}{}", peer->uid,
+                     geteuid(), group == 0 ? "" : fmt::format(" and members of group {}", group));
 }
 
 }  // namespace
@@ -40,7 +54,7 @@ class ControlServer::Peer : public std::enable_shared_from_this<Peer> {
 
   void start() {
     caller_ = session::peer_credentials(socket_.native_handle());
-    if (const auto refusal = refuse_peer(caller_)) {
+    if (const auto refusal = refuse_peer(caller_, socket_.native_handle())) {
       spdlog::warn("control socket: {}", *refusal);
       send({error_answer(*refusal), true});
       return;

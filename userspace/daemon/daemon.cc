@@ -128,6 +128,8 @@ class Daemon {
     edges.snapshots = &snapshots_;
     edges.refusals = &refusals_;
     edges.now_ns = monotonic_ns;
+    edges.jiffies = [this] { return clock_.now(); };
+    edges.hz = maps_.geometry().hz;
     return edges;
   }
 
@@ -189,7 +191,7 @@ class Daemon {
     session::SessionServer sessions(context, session_socket(options_), sessions_,
                                     session_user_ids(setup_->model));
     session_server_ = &sessions;
-    InterfaceWatch interfaces(context, options_.pin_dir, setup_->model.interfaces);
+    InterfaceWatch interfaces(context, options_.pin_dir, maps_.control(), setup_->model.interfaces);
     interfaces_ = &interfaces;
     asio::signal_set stop(context, SIGTERM, SIGINT);
     stop.async_wait([&](const boost::system::error_code& error, int number) {

@@ -4,11 +4,13 @@
 
 #include <string>
 
+#include "userspace/core/pin_dir.h"
+
 namespace edgeshed::daemon {
 
 struct DaemonOptions {
   std::string config;
-  std::string pin_dir = "/sys/fs/bpf/edgeshed";
+  std::string pin_dir{core::kDefaultPinDir};
   std::string socket = "/run/edgeshed/control.sock";
   std::string session_socket;  // empty: session.sock beside `socket`
   std::string audit_log;       // empty: [host] audit_log, or the normal log

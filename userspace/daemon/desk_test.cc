@@ -169,6 +169,7 @@ es_event refusal_of(std::uint8_t host, std::uint8_t reason) {
   event.remote.port = __builtin_bswap16(4000);
   event.remote.endpoint = 1;
   event.reason = reason;
+  event.verdict = es_reason_verdict(reason);
   event.stream = 7;
   return event;
 }
@@ -195,6 +196,53 @@ TEST_F(DeskTest, AServerHearsOfItsPlayersRefusals) {
   EXPECT_STREQ(server.sent.last<es_session_event>().code.name, "stream_rate");
   EXPECT_EQ(server.sent.last<es_session_event>().value, 7u);
   EXPECT_THAT(server.sent.last<es_session_event>().code.text, testing::HasSubstr("leave the next"));
+}
+
+TEST_F(DeskTest, AServerHearsWhichStreamComesNearItsLimit) {
+  Server server(*this, 2);
+  server.hello("arena");
+  const std::uint32_t room = server.open("lobby");
+  server.connect(3, room, 1);
+  tick();
+  ASSERT_TRUE(refusals_.try_push(refusal_of(1, ES_REASON_admitted)));
+  sessions_->upkeep();
+  const auto told = server.sent.last<es_session_event>();
+  EXPECT_EQ(told.kind, static_cast<std::uint32_t>(ES_SESSION_EVENT_stream_hint));
+  EXPECT_EQ(std::make_tuple(told.row, told.room, told.value), std::make_tuple(3u, room, 7u));
+  EXPECT_STREQ(told.code.name, "stream_near_limit");
+  EXPECT_THAT(told.code.text, testing::HasSubstr("less"));
+  EXPECT_FALSE(sessions_->rooms().governor_rejects(0, now_ns_)) << "nothing was rejected";
+}
+
+TEST_F(DeskTest, StreamsOfItsOwnPlayersAreAServersToClose) {
+  model_.rooms[0].closes_streams = true;  // and so they have slots
+  Server server(*this, 2), other(*this, 3);
+  server.hello("arena");
+  other.hello("other");
+  server.connect(0, server.open("lobby"), 1);
+  const auto order = [](std::uint32_t row, std::uint8_t closed) {
+    es_session_stream message{};
+    message.row = row;
+    message.stream = 7;
+    message.closed = closed;
+    return bytes_of(message, ES_SESSION_stream);
+  };
+  const auto closed = [this] {
+    return std::any_of(streams_.begin(), streams_.end(), [](const es_stream_block& block) {
+      return block.slot[0].stream_id == (8u | ES_STREAM_CLOSED);
+    });
+  };
+  const std::size_t before = server.sent.messages.size();
+  EXPECT_EQ(server.say(order(0, 1)), "");
+  EXPECT_TRUE(closed());
+  EXPECT_EQ(other.say(order(0, 0)), "") << "a refusal ends no session";
+  EXPECT_STREQ(other.sent.last<es_session_event>().code.name, "stream_unmanaged");
+  EXPECT_TRUE(closed());
+  EXPECT_EQ(server.say(order(0, 0)), "");
+  EXPECT_FALSE(closed());
+  EXPECT_EQ(server.sent.messages.size(), before) << "answered only by a refusal";
+  EXPECT_EQ(server.say(order(1, 1)), "");
+  EXPECT_STREQ(server.sent.last<es_session_event>().code.name, "stream_unmanaged");
 }
 
 TEST_F(DeskTest, ARungOfTheFirstTicksAfterAReloadIsTold) {

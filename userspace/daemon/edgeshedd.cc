@@ -1,4 +1,4 @@
-// edgeshedd: the command line of the daemon.
+// edgeshedd: from the command line to the exit code.
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
@@ -6,27 +6,13 @@
 #include <memory>
 
 #include "userspace/core/error_type.h"
+#include "userspace/daemon/command_line.h"
 #include "userspace/daemon/daemon.h"
 
 int main(int argc, char** argv) {
   edgeshed::daemon::DaemonOptions options;
-  CLI::App app("edgeshedd: decides per tick what the packet path may shed", "edgeshedd");
-  app.add_option("--config", options.config, "The configuration, TOML")->required();
-  app.add_option("--pin-dir", options.pin_dir, "Folder of the pinned maps")->capture_default_str();
-  app.add_option("--socket", options.socket, "The control socket to listen on")
-      ->capture_default_str();
-  app.add_option("--session-socket", options.session_socket,
-                 "The socket for game servers (default: session.sock beside --socket)");
-  app.add_option("--audit-log", options.audit_log,
-                 "File for what people order, a JSON line each (default: [host] audit_log, else "
-                 "the log)");
-  app.add_flag("--fifo", options.fifo, "Run the tick thread SCHED_FIFO");
-  app.footer(
-      "Runs in the foreground and logs to standard error. First: edgeshed attach.\n"
-      "SIGTERM and SIGINT stop it and leave everything attached; SIGHUP reads the\n"
-      "configuration anew (edgeshed reload says whether it was accepted).\n"
-      "Exit codes: 0 stopped, 1 failed, 2 usage or configuration, 3 refused because of\n"
-      "            another daemon, 4 no privilege");
+  CLI::App app;
+  edgeshed::daemon::add_daemon_options(app, options);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -2,6 +2,7 @@
 
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
+#include <fmt/format.h>
 #include <net/if.h>
 #include <spdlog/spdlog.h>
 #include <sys/socket.h>
@@ -23,18 +24,22 @@ namespace {
 
 /// Interfaces come and go in several messages: one look after the last of them.
 constexpr auto kSettle = std::chrono::milliseconds(50);
+constexpr int kLooksPutOffMax = 600;  // 30 s
+/// Between tries to put it on again. Each try that fails half-way makes messages of its own, and
+/// may reset the link.
+constexpr auto kRetry = std::chrono::seconds(5);
 
-asio::generic::raw_protocol::endpoint link_messages() {
+asio::generic::raw_protocol::endpoint interface_messages() {
   sockaddr_nl address{};
   address.nl_family = AF_NETLINK;
-  address.nl_groups = RTMGRP_LINK;
+  address.nl_groups = RTMGRP_LINK | RTMGRP_TC;
   return {&address, sizeof(address), NETLINK_ROUTE};
 }
 
 std::map<std::string, kernel::Attachment> attached_now(const std::string& pin_dir) {
   std::map<std::string, kernel::Attachment> attached;
   for (kernel::Attachment& one : kernel::attachments(pin_dir)) {
-    if (one.xdp != kernel::XdpState::kNone) attached.emplace(one.dev, std::move(one));
+    attached.emplace(one.dev, std::move(one));
   }
   return attached;
 }
@@ -42,11 +47,14 @@ std::map<std::string, kernel::Attachment> attached_now(const std::string& pin_di
 }  // namespace
 
 InterfaceWatch::InterfaceWatch(asio::io_context& context, std::string pin_dir,
+                               const es_control& control,
                                std::span<const core::Interface> configured)
     : netlink_(context, asio::generic::raw_protocol(AF_NETLINK, NETLINK_ROUTE)),
       soon_(context),
-      pin_dir_(std::move(pin_dir)) {
-  netlink_.bind(link_messages());
+      later_(context),
+      pin_dir_(std::move(pin_dir)),
+      control_(control) {
+  netlink_.bind(interface_messages());
   use(configured);
   receive();
 }
@@ -81,15 +89,32 @@ void InterfaceWatch::reconcile_soon() {
   });
 }
 
+/// What was in the way may go without a message.
+void InterfaceWatch::reconcile_later() {
+  later_.expires_after(kRetry);
+  later_.async_wait([this](const error_code& error) {
+    if (!error) reconcile();
+  });
+}
+
 void InterfaceWatch::reconcile() {
   if (!kernel::pins_exist(pin_dir_)) return;  // detached: nothing is to be put back
   try {
+    if (is_being_upgraded()) return reconcile_soon();
     const auto attached = attached_now(pin_dir_);
     adopt_attached(attached);
     for (auto& [dev, watched] : watched_) check(dev, watched, attached);
   } catch (const Error& error) {
     spdlog::warn("interfaces could not be looked at: {}", error.what());
   }
+}
+
+/// Between the pins and the devices of `edgeshed upgrade` whose programs those are is not known.
+/// One that was killed there is not waited for.
+bool InterfaceWatch::is_being_upgraded() {
+  const bool unknown = __atomic_load_n(&control_.object_hash, __ATOMIC_RELAXED) == 0;
+  if (!unknown) looks_put_off_ = 0;
+  return unknown && ++looks_put_off_ <= kLooksPutOffMax;
 }
 
 void InterfaceWatch::adopt_attached(const std::map<std::string, kernel::Attachment>& attached) {
@@ -104,16 +129,35 @@ void InterfaceWatch::adopt_attached(const std::map<std::string, kernel::Attachme
   }
 }
 
+std::string InterfaceWatch::half_of(const kernel::Attachment& half) {
+  return fmt::format("its {} program is gone; edgeshed attach puts it on again",
+                     half.tc_program == 0 ? "TC egress" : "XDP");
+}
+
 void InterfaceWatch::check(const std::string& dev, Watched& watched,
                            const std::map<std::string, kernel::Attachment>& attached) {
   const int ifindex = static_cast<int>(if_nametoindex(dev.c_str()));
   if (ifindex == 0) {
+    watched.next_try = {};
     change(dev, watched, State::kAbsent, "there is no interface of that name");
-  } else if (attached.contains(dev)) {
+    return;
+  }
+  const auto found = attached.find(dev);
+  // A move to another network namespace and back keeps the number, and takes the TC half.
+  const bool came_back =
+      watched.owed ||
+      (watched.ifindex != 0 && (watched.ifindex != ifindex || watched.state == State::kAbsent));
+  if (found != attached.end() && found->second.both()) {
     watched.ifindex = ifindex;
+    watched.half_seen = watched.owed = false;
     change(dev, watched, State::kAttached, "");
-  } else if (watched.ifindex != 0 && watched.ifindex != ifindex) {
+  } else if (came_back) {
     put_back(dev, watched, ifindex);
+  } else if (found != attached.end()) {
+    watched.ifindex = ifindex;
+    // An attach and a detach put on and take off one after the other.
+    if (!std::exchange(watched.half_seen, true)) return reconcile_soon();
+    change(dev, watched, State::kUnprotected, half_of(found->second));
   } else {
     // Taken off on purpose, or never put on: a device of that name that comes later is not ours.
     watched.ifindex = 0;
@@ -122,13 +166,19 @@ void InterfaceWatch::check(const std::string& dev, Watched& watched,
 }
 
 void InterfaceWatch::put_back(const std::string& dev, Watched& watched, int ifindex) {
+  const auto now = std::chrono::steady_clock::now();
+  if (watched.owed && now < watched.next_try) return;
+  watched.owed = true;
+  watched.next_try = now + kRetry;
   try {
     kernel::attach(watched.options);
+    watched.owed = false;
     watched.ifindex = ifindex;
-    spdlog::info("{}: the interface was made anew; the packet path is on it again", dev);
+    spdlog::info("{}: the interface is back; the packet path is on it again", dev);
     change(dev, watched, State::kAttached, "");
   } catch (const Error& error) {
     change(dev, watched, State::kUnprotected, error.what());
+    reconcile_later();
   }
 }
 

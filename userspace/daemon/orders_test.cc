@@ -55,11 +55,11 @@ class Heard : public session::SessionOutput {
   }
   void end() override {}
 
-  /// "code room value", in order, and forgotten.
-  std::vector<std::string> take() {
+  /// "code room value", in order, and forgotten; all of one kind.
+  std::vector<std::string> take(es_session_event_kind kind = ES_SESSION_EVENT_rung) {
     std::vector<std::string> lines;
     for (const es_session_event& one : events) {
-      EXPECT_EQ(one.kind, std::uint32_t{ES_SESSION_EVENT_rung});
+      EXPECT_EQ(one.kind, std::uint32_t{kind});
       EXPECT_STRNE(one.code.text, "") << one.code.name;
       lines.push_back(std::string(one.code.name) + " " +
                       std::to_string(static_cast<int>(one.room)) + " " + std::to_string(one.value));
@@ -166,6 +166,33 @@ TEST_F(OrdersTest, TheServerHearsOfARoomHeldByHand) {
   tick(5);
   service_->log_changes();
   EXPECT_EQ(heard.take(), (Lines{"shard_pause_lanes 0 3", "shard_normal 0 0"}));
+}
+
+TEST_F(OrdersTest, ARoomsOwnRungIsToldAndCountedByItsCause) {
+  Heard heard;
+  open(2, "arena", heard);
+  ASSERT_TRUE(opens(2, "lobby"));
+  ASSERT_TRUE(opens(2, "cellar"));
+  service_->upkeep();
+  EXPECT_EQ(heard.take(), Lines{});
+  say(SetRequest{"shard", "arena", 3, 60});
+  tick(2);
+  service_->log_changes();
+  EXPECT_EQ(heard.take(), Lines{"shard_pause_lanes -1 3"});
+  service_->upkeep();
+  EXPECT_EQ(heard.take(ES_SESSION_EVENT_room_rung), Lines{"room_drop_low_priority -1 2"})
+      << "each of its rooms, in one event";
+  // The governor says so of one room alone, which is no higher rung; by hand a room has another.
+  say(SetRequest{"room", "lobby", 0, 60});
+  say(SetRequest{"shard", "arena", 5, 60});
+  tick(2);
+  service_->log_changes();
+  heard.take();
+  service_->upkeep();
+  EXPECT_EQ(heard.take(ES_SESSION_EVENT_room_rung), Lines{"room_reject_commands 1 3"});
+  EXPECT_NE(say(StatusRequest{}).find(R"("best_effort_keep":2,"standard_keep":1)"),
+            std::string::npos)
+      << say(StatusRequest{});
 }
 
 /// As many shards, sessions, endpoints and allowed addresses as one answer holds, with names as

@@ -23,14 +23,18 @@ std::uint64_t patient_bytes(WatchedPeer& peer, std::uint64_t bytes, std::uint64_
 
 }  // namespace
 
-core::RoomConnection watch(WatchedPeer& peer, const es_board_connection& row, std::uint64_t now_ns,
+core::RoomConnection watch(WatchedPeer& peer, const es_board_connection& row,
+                           std::optional<std::uint32_t> seen_lag, std::uint64_t now_ns,
                            const core::Model& model) {
   const std::uint64_t bytes =
       patient_bytes(peer, load_once(row.buffered_bytes), now_ns, model.slow_consumer);
   peer.stage = core::step(peer.stage, bytes, model.slow_consumer);
   const std::uint32_t rejects = load_once(row.rejects[0]) + load_once(row.rejects[1]);
   core::RoomConnection connection;
-  connection.ack_lag = core::ack_lag(load_once(row.latest_seq), load_once(row.acked_seq));
+  const std::uint32_t latest = load_once(row.latest_seq);
+  const std::uint32_t acked = load_once(row.acked_seq);
+  const bool reported = latest != 0 || acked != 0;
+  connection.ack_lag = reported ? core::ack_lag(latest, acked) : seen_lag.value_or(0);
   connection.consumer = peer.stage;
   connection.rejects_per_s = core::step(peer.rejects, rejects, now_ns);
   return connection;

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -27,7 +28,9 @@ struct WatchedPeer {
 inline constexpr double kEvictDwellS = 3;
 
 /// One look at a connection's row: its stage steps, and what the room should know comes back.
-core::RoomConnection watch(WatchedPeer& peer, const es_board_connection& row, std::uint64_t now_ns,
+/// `seen_lag`: of its acknowledgements in passing, for a server that says nothing of them.
+core::RoomConnection watch(WatchedPeer& peer, const es_board_connection& row,
+                           std::optional<std::uint32_t> seen_lag, std::uint64_t now_ns,
                            const core::Model& model);
 
 /// States of all rooms, by number.

@@ -7,6 +7,7 @@
 #include <exception>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "userspace/core/codes.h"
 
@@ -27,6 +28,33 @@ std::string unknown(std::string_view kind, std::string_view name, const List& li
     names += (names.empty() ? "" : ", ") + one.name;
   }
   return fmt::format("unknown {} \"{}\"; configured: {}", kind, name, names);
+}
+
+/// Rooms that went the same way in one look.
+struct RoomsAlike {
+  RoomRungChange change;  // of the first of them
+  std::size_t rooms = 0;
+  std::string names;
+};
+
+/// A shard's rooms go together, up to a thousand of them: a line for each way that they went.
+std::vector<RoomsAlike> alike(const std::vector<RoomRungChange>& changed,
+                              const core::Model& model) {
+  constexpr std::size_t kNamed = 3;
+  std::vector<RoomsAlike> groups;
+  for (const RoomRungChange& one : changed) {
+    auto group = std::find_if(groups.begin(), groups.end(), [&](const RoomsAlike& other) {
+      return other.change.from == one.from && other.change.now.rung == one.now.rung &&
+             other.change.now.cause == one.now.cause;
+    });
+    if (group == groups.end()) group = groups.insert(groups.end(), {one, 0, "room "});
+    if (group->rooms > 0 && group->rooms < kNamed) group->names += ", ";
+    if (group->rooms++ < kNamed) group->names += model.rooms[one.room].name;
+  }
+  for (RoomsAlike& group : groups) {
+    if (group.rooms > kNamed) group.names += fmt::format(" and {} more", group.rooms - kNamed);
+  }
+  return groups;
 }
 
 }  // namespace
@@ -161,7 +189,8 @@ std::string Service::act(const StatusRequest& request, More& more) {
   figures_.audit_lost = edges_.audit->lost();
   const std::uint64_t now_ns = edges_.now_ns();
   const std::size_t end = request.first + kShardsPerAnswer;
-  more = status_json(edges_.snapshots->latest(), figures_, now_ns, request.first, end);
+  more = status_json(edges_.snapshots->latest(), figures_, rungs_.changes(), now_ns, request.first,
+                     end);
   for (json::value& shard : more["shards"].as_array()) {
     const std::string name(shard.at("name").as_string());
     if (edges_.sessions->places().drains(name)) shard.as_object()["placement"] = "draining";
@@ -206,7 +235,8 @@ std::string Service::act(const RoomsRequest& request, More& more) {
   for (; number < model.rooms.size() && rooms.size() < kRoomsPerAnswer; ++number) {
     if (!core::exists(model.rooms[number])) continue;
     const auto room = static_cast<std::uint16_t>(number);
-    rooms.push_back(room_json(edges_.snapshots->latest(), room, facts_of(room), edges_.now_ns()));
+    rooms.push_back(room_json(edges_.snapshots->latest(), room, facts_of(room), rungs_.of(room),
+                              edges_.now_ns()));
   }
   more["rooms"] = std::move(rooms);
   more["next"] = number;
@@ -261,6 +291,25 @@ void Service::log_changes() {
   }
 }
 
+void Service::use(const core::Model& next) {
+  rungs_.use(*edges_.model, next);
+  edges_.model = &next;
+}
+
+void Service::watch_rooms() {
+  const Snapshot& snapshot = edges_.snapshots->latest();
+  if (snapshot.model != edges_.model) return;  // its numbers mean another configuration
+  const auto changed =
+      rungs_.look(snapshot, [this](std::uint16_t room) { return facts_of(room); }, edges_.now_ns());
+  if (changed.empty()) return;
+  edges_.sessions->room_rungs_changed(changed);
+  for (const RoomsAlike& group : alike(changed, *edges_.model)) {
+    spdlog::info("{}: rung {} -> {} ({}), {}; released by: {}", group.names, group.change.from,
+                 group.change.now.rung, core::code_info(group.change.now.code()).name,
+                 core::room_cause_text(group.change.now.cause), group.change.now.release());
+  }
+}
+
 void Service::upkeep() {
   log_changes();
   if (edges_.allowed->expire(edges_.now_ns())) edges_.connections->allow(*edges_.allowed);
@@ -277,6 +326,8 @@ void Service::upkeep() {
   } catch (const std::exception& failure) {
     spdlog::error("slot table: {}; removed connections are not freed yet", failure.what());
   }
+  // Last, so that a room's rung and what is said of its players are of one look.
+  watch_rooms();
 }
 
 }  // namespace edgeshed::daemon

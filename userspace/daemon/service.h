@@ -15,6 +15,7 @@
 #include "userspace/daemon/connections.h"
 #include "userspace/daemon/control_server.h"
 #include "userspace/daemon/protocol.h"
+#include "userspace/daemon/room_rungs.h"
 #include "userspace/daemon/session_desk.h"
 #include "userspace/daemon/snapshot.h"
 #include "userspace/daemon/status_json.h"
@@ -54,7 +55,7 @@ class Service {
   void log_changes();
 
   /// A reload: `next` runs from now on.
-  void use(const core::Model& next) { edges_.model = &next; }
+  void use(const core::Model& next);
 
   [[nodiscard]] const ServiceFigures& figures() const { return figures_; }
 
@@ -80,9 +81,11 @@ class Service {
   std::string send(const Command& command);
   Answer refuse(const Refusal& refusal);
   [[nodiscard]] RoomFacts facts_of(std::uint16_t room) const;
+  void watch_rooms();
 
   ServiceEdges edges_;
   ServiceFigures figures_;
+  RoomRungs rungs_;
 };
 
 }  // namespace edgeshed::daemon

@@ -47,9 +47,10 @@ es_session_event event_of(es_session_event_kind kind, std::uint32_t room, std::u
 }
 
 /// What the author of a stream is told, with the stream's own time to retry; all else was refused
-/// by load, until the ramp says so.
-Code refusal_code(std::uint8_t reason) {
-  switch (reason) {
+/// by load, until the ramp says so. Of what passed only hints are told.
+Code told_code(const es_event& event) {
+  if (event.verdict < ES_VERDICT_drop) return Code::stream_near_limit;
+  switch (event.reason) {
     case ES_REASON_stream_rate:
       return Code::stream_rate;
     case ES_REASON_stream_bytes:
@@ -60,6 +61,8 @@ Code refusal_code(std::uint8_t reason) {
       return Code::room_bytes;
     case ES_REASON_stream_cap:
       return Code::stream_cap;
+    case ES_REASON_stream_closed:
+      return Code::stream_closed;
     default:
       return Code::room_reject_commands;
   }
@@ -280,6 +283,7 @@ std::optional<Refused> SessionDesk::connect(SessionId id, const es_session_conne
     ++open.refused;
     return refused;
   }
+  ++open.registrations;
   if (!again) {
     open.peers[peer.row] = {key, peer.player, policy.room, true, {}};
     ++open.connections;
@@ -295,6 +299,24 @@ void SessionDesk::disconnect(SessionId id, std::uint32_t row) {
   edges_.connections->unregister(id, row, open->peers[row].key);
   open->peers[row] = {};
   --open->connections;
+}
+
+void SessionDesk::set_stream(SessionId id, const es_session_stream& stream) {
+  Open* const open = find(id);
+  if (open == nullptr) return;  // a reload has ended it, and told it so
+  es_session_event event = event_of(ES_SESSION_EVENT_refused, ES_SESSION_NONE, stream.stream);
+  event.row = stream.row;
+  std::string error = fmt::format("row {} is no connection", stream.row);
+  if (stream.row < open->peers.size() && open->peers[stream.row].used) {
+    const Peer& peer = open->peers[stream.row];
+    event.player = peer.player;
+    event.room = peer.room;
+    error =
+        edges_.connections->set_stream(id, stream.row, peer.key,
+                                       {stream.stream, stream.closed != 0,
+                                        static_cast<std::uint32_t>(edges_.jiffies()), edges_.hz});
+  }
+  if (!error.empty()) tell(*open, event, Code::stream_unmanaged, std::move(error));
 }
 
 void SessionDesk::ended(SessionId id) {
@@ -355,6 +377,28 @@ void SessionDesk::rung_changed(const ShardChange& change) {
     tell(open, event_of(ES_SESSION_EVENT_rung, room, change.change.to),
          core::rung_code(change.change.to), core::cause_text(change.change.cause));
     if (!of_room) tell_draining(open);
+  }
+}
+
+void SessionDesk::room_rungs_changed(const std::vector<RoomRungChange>& changes) {
+  for (auto& [id, open] : sessions_) {
+    std::vector<const RoomRungChange*> own;
+    for (const RoomRungChange& one : changes) {
+      if (places_.is_of(one.room, id)) own.push_back(&one);
+    }
+    if (own.empty()) continue;
+    // Most changes are their shard's: a server of a thousand rooms would hear of nothing else.
+    const core::RoomDegradation& first = own.front()->now;
+    const bool all = own.size() == places_.rooms_of(id).size() &&
+                     std::all_of(own.begin(), own.end(), [&](const RoomRungChange* one) {
+                       return one->now.rung == first.rung && one->now.cause == first.cause;
+                     });
+    for (const RoomRungChange* one : own) {
+      tell(open,
+           event_of(ES_SESSION_EVENT_room_rung, all ? ES_SESSION_NONE : one->room, one->now.rung),
+           one->now.code(), core::room_cause_text(one->now.cause));
+      if (all) break;
+    }
   }
 }
 
@@ -434,7 +478,10 @@ void SessionDesk::tell_refused_messages(const Snapshot& snapshot) {
 }
 
 void SessionDesk::tell_refused_message(const es_event& event, const Snapshot& snapshot) {
-  if (refusal_code(event.reason) != Code::room_reject_commands) {
+  const Code code = told_code(event);
+  const bool hint = code == Code::stream_near_limit;
+  // Nor is a stream that somebody has closed a sign that its room sends too much.
+  if (code != Code::room_reject_commands && code != Code::stream_closed && !hint) {
     watch_.note_governor(event.room, edges_.now_ns());
   }
   const Connections::Owner owner = edges_.connections->owner_of(event.remote);
@@ -443,10 +490,10 @@ void SessionDesk::tell_refused_message(const es_event& event, const Snapshot& sn
   const Peer& peer = open->peers[owner.row];
   const core::RetryAfter& retry = snapshot.shards[open->shard].retry;
   const double draw = std::uniform_real_distribution<>(0, 1)(chance_);
-  es_session_event told = event_of(ES_SESSION_EVENT_message_refused, peer.room, 0);
+  es_session_event told = event_of(
+      hint ? ES_SESSION_EVENT_stream_hint : ES_SESSION_EVENT_message_refused, peer.room, 0);
   told.row = owner.row;
   told.player = peer.player;
-  const Code code = refusal_code(event.reason);
   if (code == Code::room_reject_commands) {
     told.code = session::to_wire({code, {}});
     told.code.retry_after_ms =
@@ -486,12 +533,17 @@ void SessionDesk::use(const core::Model& next) {
     return room < next.rooms.size() && next.rooms[room].name == former.rooms[room].name;
   });
   watch_ = RoomWatch(edges_.room_rows);
+  acks_ = {};
   edges_.model = &next;
 }
 
 void SessionDesk::watch_peers() {
   const std::uint64_t now_ns = edges_.now_ns();
+  acks_.look(*edges_.connections, *edges_.model, {edges_.jiffies(), edges_.hz}, now_ns);
   watch_.begin();
+  acks_.each_unowned([this](std::uint16_t room, std::uint32_t lag) {
+    watch_.add(room, {lag, core::SlowConsumer::ok, 0}, *edges_.model);
+  });
   for (auto& [id, open] : sessions_) {
     for (std::uint32_t row = 0; row < open.peers.size(); ++row) {
       if (open.peers[row].used) watch_peer(id, open, row, now_ns);
@@ -504,8 +556,8 @@ void SessionDesk::watch_peers() {
 void SessionDesk::watch_peer(SessionId id, Open& open, std::uint32_t row, std::uint64_t now_ns) {
   Peer& peer = open.peers[row];
   const core::SlowConsumer before = peer.watched.stage;
-  const auto seen =
-      watch(peer.watched, open.boards->report()->connection[row], now_ns, *edges_.model);
+  const auto seen = watch(peer.watched, open.boards->report()->connection[row],
+                          acks_.lag_of(id, row), now_ns, *edges_.model);
   watch_.add(peer.room, seen, *edges_.model);
   if (peer.watched.stage == before) return;
   if (peer.watched.stage >= core::SlowConsumer::throttle) {
@@ -546,6 +598,7 @@ json::array SessionDesk::to_json(std::size_t first, std::size_t end) const {
                                 {"asks_before_it_sends", open.thins},
                                 {"rooms", places_.rooms_of(id).size()},
                                 {"connections", open.connections},
+                                {"registrations", open.registrations},
                                 {"refused", open.refused},
                                 {"reports_refused", open.reports_refused}});
   }

@@ -18,9 +18,11 @@
 #include <vector>
 
 #include "userspace/core/model.h"
+#include "userspace/daemon/ack_watch.h"
 #include "userspace/daemon/command_sender.h"
 #include "userspace/daemon/connections.h"
 #include "userspace/daemon/room_places.h"
+#include "userspace/daemon/room_rungs.h"
 #include "userspace/daemon/room_watch.h"
 #include "userspace/daemon/snapshot.h"
 #include "userspace/session/boards.h"
@@ -38,6 +40,8 @@ struct SessionDeskEdges {
   SnapshotBox* snapshots = nullptr;
   RefusalQueue* refusals = nullptr;       // may be null
   std::function<std::uint64_t()> now_ns;  // CLOCK_MONOTONIC
+  std::function<std::uint64_t()> jiffies;
+  std::uint32_t hz = 1;  // jiffies per second
 };
 
 class SessionDesk : public session::SessionHost {
@@ -58,6 +62,7 @@ class SessionDesk : public session::SessionHost {
   std::optional<session::Refused> connect(session::SessionId id,
                                           const es_session_connect& peer) override;
   void disconnect(session::SessionId id, std::uint32_t row) override;
+  void set_stream(session::SessionId id, const es_session_stream& stream) override;
   void ended(session::SessionId id) override;
 
   /// Whether a session is open now.
@@ -72,6 +77,10 @@ class SessionDesk : public session::SessionHost {
 
   /// A shard, or a room by hand, went to another rung: its server is told.
   void rung_changed(const ShardChange& change);
+
+  /// Rooms went to other rungs of their own ladder: their servers are told, in one event when all
+  /// of a server's rooms went alike.
+  void room_rungs_changed(const std::vector<RoomRungChange>& changes);
 
   /// What is due: orphans whose time is up, boards that the tick thread has let go of, reports that
   /// were refused. Call it every 100 ms or so.
@@ -93,6 +102,7 @@ class SessionDesk : public session::SessionHost {
                                             std::uint32_t pid)>& each) const;
   [[nodiscard]] const RoomPlaces& places() const { return places_; }
   [[nodiscard]] const RoomWatch& rooms() const { return watch_; }
+  [[nodiscard]] const AckWatch& acks() const { return acks_; }
 
  private:
   struct Peer {
@@ -111,6 +121,7 @@ class SessionDesk : public session::SessionHost {
     session::SessionOutput* output = nullptr;
     std::vector<Peer> peers;  // by row
     std::uint32_t connections = 0;
+    std::uint64_t registrations = 0;    // taken, ever: a server that repeats itself shows here
     std::uint64_t refused = 0;          // registrations
     std::uint64_t reports_refused = 0;  // as told
   };
@@ -146,6 +157,7 @@ class SessionDesk : public session::SessionHost {
   std::map<session::SessionId, Open> sessions_;
   RoomPlaces places_;
   RoomWatch watch_;
+  AckWatch acks_;
   std::vector<Orphans> orphans_;
   std::vector<Retired> retired_;
   std::uint64_t ticks_seen_ = 0;

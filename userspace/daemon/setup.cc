@@ -39,8 +39,10 @@ Setup::Setup(core::Model configured)
       retries(model.shards.size()),
       levels(model.shards.size()) {
   for (auto& from : rate_from) from.fill(kNeverSeen);
+  const double contract_per_s = core::largest_contract(model, ES_IN, ES_TIER_best_effort);
   for (ShardSlot& shard : shards) {
     shard.law = law.begin();
+    shard.sample.best_effort_contract_per_s = contract_per_s;
     shard.sample.lane_tiers = core::default_lane_tiers();
   }
   // The first endpoint of a shard wins: from the last one on.

@@ -49,6 +49,15 @@ class SetupTest : public testing::Test, public DaemonWorld {
   }
 };
 
+TEST_F(SetupTest, AReloadBringsTheContractThatTheLawGoesBy) {
+  EXPECT_EQ(setup_->shards[0].sample.best_effort_contract_per_s, 0);
+  const auto next = next_of(file_of(kArena, kLobby) +
+                            "[[class]]\nname = \"player\"\nbest_effort = { packets_per_s = 36 }\n");
+  sender_.send(SetupChange{next.get()});
+  tick();
+  EXPECT_EQ(next->shards[0].sample.best_effort_contract_per_s, 36);
+}
+
 TEST_F(SetupTest, ShardsGoOnWhereTheyStand) {
   say(ReportRequest{"arena", 26, 0, 0, {}});
   tick();

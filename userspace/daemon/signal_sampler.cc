@@ -146,6 +146,9 @@ void SignalSampler::sample_rooms() {
     const std::size_t shard = model_->rooms[room].shard;
     std::uint32_t& worst = next_.shards[shard].ack_lag_p95;
     worst = std::max(worst, state.ack_lag_p95);
+    if (sessions_.acks().measures(static_cast<std::uint16_t>(room))) {
+      found(shard, signal_bit(PressureSignal::ack_lag));
+    }
     sums[shard].connections += state.connections;
     sums[shard].rejected += state.rejected;
   }

@@ -39,34 +39,21 @@ json::object signals_json(const core::ShardSignals& signals) {
   return all;
 }
 
-/// The least share that is kept of the best-effort lanes, pauses included.
-double best_effort_keep(const core::LadderEffects& effects) {
-  double least = 1;
-  for (const core::LaneEffect& lane : effects.lane) {
-    for (const double keep : lane.keep) least = std::min(least, lane.paused ? 0 : keep);
-  }
-  return least;
-}
-
-core::RoomLadderInput room_input(const ShardView& shard, const RoomFacts& facts) {
-  const core::LadderEffects& effects = shard.state.effects;
-  const core::LaneEffect& stream = effects.lane[ES_LANE_stream - core::kFirstThinLane];
-  core::RoomLadderInput input;
-  input.stream_keep = stream.paused ? 0 : std::min(stream.keep[ES_IN], stream.keep[ES_OUT]);
-  input.keep_best_effort = best_effort_keep(effects);
-  const bool shed = effects.threshold[core::kTierStandard] > 0;
-  input.keep_standard = shed ? 0 : shard.degree.keep_standard;
-  input.governor_rejects = facts.governor_rejects;
-  input.consumers_at_evict = facts.consumers_at_evict;
-  input.tick_twice_s = shard.tick_twice_s;
-  input.critical_ratio = shard.demand.tier[ES_TIER_critical] + shard.demand.base;
-  return input;
-}
-
 json::object by_cause(const core::CauseCounts& counts) {
   json::object object;
   for (std::size_t i = 0; i < counts.size(); ++i) {
     if (counts[i] != 0) object[core::cause_name(static_cast<core::Cause>(i))] = counts[i];
+  }
+  return object;
+}
+
+json::object by_cause(const core::CauseCounts& by_hand, const RoomCauseCounts& by_itself) {
+  json::object object = by_cause(by_hand);
+  for (std::size_t i = 0; i < by_itself.size(); ++i) {
+    if (by_itself[i] == 0) continue;
+    const auto cause = static_cast<core::RoomCause>(i);
+    object[cause == core::RoomCause::none ? "released" : core::room_cause_name(cause)] =
+        by_itself[i];
   }
   return object;
 }
@@ -100,7 +87,7 @@ json::object shard_json(const core::Shard& shard, const ShardView& view, std::ui
                       {"overridden", state.overridden},
                       {"offered_cost_ratio", rounded(view.signals.offered_cost_ratio)},
                       {"keep_standard", rounded(view.degree.keep_standard)},
-                      {"keep_best_effort", rounded(best_effort_keep(state.effects))},
+                      {"keep_best_effort", rounded(core::least_keep(state.effects))},
                       {"signals", signals_json(view.signals)},
                       {"session", view.reported_by_session},
                       {"reports", view.reports},
@@ -134,24 +121,23 @@ std::string row_name(std::uint8_t row) {
 }  // namespace
 
 json::object room_json(const Snapshot& snapshot, std::uint16_t number, const RoomFacts& facts,
-                       std::uint64_t now_ns) {
+                       const core::RoomRung& place, std::uint64_t now_ns) {
   const core::Model& model = *snapshot.model;
   if (number >= model.rooms.size() || !core::exists(model.rooms[number])) return {};
   const core::Room& room = model.rooms[number];
-  const ShardView& shard = snapshot.shards[room.shard];
-  const core::RoomDegradation found = core::evaluate_room_ladder(room_input(shard, facts));
-  const std::uint64_t since_ns = now_ns - std::min(now_ns, shard.state.since_ns);
+  const core::RoomDegradation& now = place.now;
+  const std::uint64_t since_ns = now_ns - std::min(now_ns, place.since_ns);
   const core::RoomOverride& held = snapshot.rooms[number];
   json::object object{{"name", room.name},
                       {"number", number},
                       {"shard", model.shards[room.shard].name},
                       {"open", facts.open},
-                      {"rung", found.rung},
-                      {"code", core::code_info(found.code()).name},
-                      {"why", core::room_cause_name(found.cause)},
-                      {"why_text", core::room_cause_text(found.cause)},
-                      {"released_by", found.release()},
-                      {"shard_rung_since_ms", since_ns / kNanosPerMilli},
+                      {"rung", now.rung},
+                      {"code", core::code_info(now.code()).name},
+                      {"why", core::room_cause_name(now.cause)},
+                      {"why_text", core::room_cause_text(now.cause)},
+                      {"released_by", now.release()},
+                      {"since_ms", since_ns / kNanosPerMilli},
                       {"pressure", core::room_pressure_name(facts.state.pressure)},
                       {"ack_lag_max", facts.state.ack_lag_max},
                       {"ack_lag_p95", facts.state.ack_lag_p95},
@@ -171,7 +157,8 @@ json::object room_json(const Snapshot& snapshot, std::uint16_t number, const Roo
 }
 
 json::object status_json(const Snapshot& snapshot, const ServiceFigures& figures,
-                         std::uint64_t now_ns, std::size_t first, std::size_t end) {
+                         const RoomCauseCounts& room_changes, std::uint64_t now_ns,
+                         std::size_t first, std::size_t end) {
   const core::Model& model = *snapshot.model;
   json::array shards;
   for (std::size_t i = first; i < std::min(end, model.shards.size()); ++i) {
@@ -200,7 +187,7 @@ json::object status_json(const Snapshot& snapshot, const ServiceFigures& figures
                       {"messages_malformed", figures.messages_malformed},
                       {"commands_lost", figures.commands_lost},
                       {"audit_lost", figures.audit_lost},
-                      {"room_changes_by_cause", by_cause(snapshot.room_changes)},
+                      {"room_changes_by_cause", by_cause(snapshot.room_changes, room_changes)},
                       {"changes_unlogged", snapshot.changes_unlogged},
                       {"connections", figures.connections},
                       {"connections_max", figures.connections_max}};

@@ -10,7 +10,7 @@
 #include "maps/control.h"
 #include "maps/events.h"
 #include "userspace/core/model.h"
-#include "userspace/core/room_state.h"
+#include "userspace/daemon/room_rungs.h"
 #include "userspace/daemon/snapshot.h"
 
 namespace edgeshed::daemon {
@@ -27,23 +27,19 @@ struct ServiceFigures {
 };
 
 /// {"daemon":{...},"shards":[...],"endpoints":[...]}, with the names of the snapshot's own model.
+/// `room_changes`: of rooms by themselves; those by hand are in the snapshot.
 /// Of shards and endpoints those with index `first` to `end` - 1.
 [[nodiscard]] boost::json::object status_json(const Snapshot& snapshot,
-                                              const ServiceFigures& figures, std::uint64_t now_ns,
-                                              std::size_t first, std::size_t end);
+                                              const ServiceFigures& figures,
+                                              const RoomCauseCounts& room_changes,
+                                              std::uint64_t now_ns, std::size_t first,
+                                              std::size_t end);
 
-/// What the service thread knows of a room.
-struct RoomFacts {
-  bool open = false;  // a server has opened it
-  core::RoomState state;
-  std::uint32_t consumers_at_evict = 0;
-  bool governor_rejects = false;  // a sample of a stream, within the last second
-};
-
-/// One room: its rung and pressure, why, since when, what releases it. Empty if the snapshot's
-/// model has no such room.
+/// One room: where it stands, its rung and pressure, why, since when, what releases it. Empty if
+/// the snapshot's model has no such room.
 [[nodiscard]] boost::json::object room_json(const Snapshot& snapshot, std::uint16_t number,
-                                            const RoomFacts& facts, std::uint64_t now_ns);
+                                            const RoomFacts& facts, const core::RoomRung& place,
+                                            std::uint64_t now_ns);
 
 /// One sampled shed. Names are numbers here: the reader has the names.
 [[nodiscard]] boost::json::object event_json(const es_event& event);

@@ -311,6 +311,7 @@ void Ticker::publish() {
   plan.valid_until_jiffies =
       timing_.now_jiffies + core::plan_valid_jiffies(timing_.tick_hz, timing_.hz);
   plan.rejects_per_cpu = static_cast<std::uint32_t>(core::allowance(kRejectsPerSecond, timing_));
+  plan.stream_hint_q8 = static_cast<std::uint32_t>(model.host.stream_hint_ratio * 256);
   plan.holes = true;
   writer_.publish(plan, now_ns_);
   for (std::size_t i = 0; i < setup_->shards.size(); ++i) publish_board(i);

@@ -10,9 +10,10 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "userspace/kernel/error.h"
-#include "userspace/kernel/programs.h"
+#include "userspace/kernel/link_stack.h"
 #include "userspace/kernel/tc_hook.h"
 #include "userspace/kernel/xdp_hook.h"
 
@@ -44,6 +45,8 @@ bool is_loopback(const std::string& dev) {
 }
 
 XdpState state_of(const XdpStanding& standing) {
+  // Where our egress filter is, what holds the other hook is taken for the dispatcher ours is in.
+  if (standing.hidden) return XdpState::kDispatcher;
   if (standing.our_id == 0) return XdpState::kNone;
   if (standing.dispatcher) return XdpState::kDispatcher;
   return standing.generic ? XdpState::kGeneric : XdpState::kNative;
@@ -51,6 +54,12 @@ XdpState state_of(const XdpStanding& standing) {
 
 /// What can be said afterwards; the attach itself knows the kernel's words.
 std::string standing_reason(const XdpStanding& standing) {
+  if (standing.hidden) {
+    return fmt::format(
+        "taken for a dispatcher: this process may not look program {} up "
+        "(CAP_SYS_ADMIN)",
+        standing.main_id);
+  }
   if (standing.our_id == 0) return "XDP is not attached: packets are only seen at TC egress";
   std::string reason;
   if (!standing.dispatcher) reason = "not in a dispatcher: the kernel has no freplace";
@@ -72,14 +81,56 @@ std::optional<Attachment> attachment_of(const std::string& dev, int ifindex,
   const std::string name = xdp.our_id != 0 ? xdp.name : names.name_of(tc.program);
   found.faces = name.ends_with("_srv") ? Faces::kServers : Faces::kClients;
   found.xdp = state_of(xdp);
-  found.xdp_generic = xdp.our_id != 0 && xdp.generic;
+  found.xdp_generic = (xdp.our_id != 0 || xdp.hidden) && xdp.generic;
   found.fallback_reason = standing_reason(xdp);
   found.xdp_program = xdp.our_id;
   found.tc_program = tc.ours ? tc.program : 0;
-  found.of_pins =
-      found.tc_program == names.pinned_id(tc_program_name(found.faces)) &&
-      (xdp.dispatcher || found.xdp_program == names.pinned_id(xdp_program_name(found.faces)));
+  const bool tc_of_pins =
+      found.tc_program == 0 || found.tc_program == names.pinned_id(tc_program_name(found.faces));
+  const bool xdp_of_pins = found.xdp_program == 0 || xdp.dispatcher || xdp.hidden ||
+                           found.xdp_program == names.pinned_id(xdp_program_name(found.faces));
+  found.of_pins = tc_of_pins && xdp_of_pins;
   return found;
+}
+
+/// What the kernel or libxdp would refuse, in words, or allow although it must not be.
+void refuse_in_words(const AttachOptions& options, const XdpStanding& xdp, const TcStanding& tc,
+                     const LinkStack& stack, const ProgramNames& names) {
+  const std::string& dev = options.dev;
+  const std::string other = (xdp.other_pins.empty() ? tc.other_pins : xdp.other_pins).string();
+  if (!other.empty()) {
+    throw Error(fmt::format("{} already has another EdgeShed, whose pins are in {}: use that one, "
+                            "or take it off first (`{}`)",
+                            dev, other, core::command_at(other, "detach --dev " + dev)),
+                kExitRefused);
+  }
+  if (xdp.anything || options.only_replace) return;
+  const std::string above = xdp_above(stack.above, names);
+  if (above.empty()) return;
+  throw Error(fmt::format("{} is under {}, which has an XDP program, and the kernel lets only one "
+                          "of the two have any: attach to {} instead, or take that one off first",
+                          dev, above, above),
+              kExitRefused);
+}
+
+/// AttachOptions::only_replace.
+Attachment replace(const AttachOptions& options, const XdpStanding& xdp, const TcStanding& tc,
+                   const ProgramNames& names) {
+  const int ifindex = index_of(options.dev);
+  const std::string_view xdp_name = xdp_program_name(options.faces);
+  const std::string_view tc_name = tc_program_name(options.faces);
+  if (xdp.our_id != 0 && (xdp.dispatcher || xdp.our_id != names.pinned_id(xdp_name))) {
+    attach_xdp(ifindex, xdp_name, options, xdp, names);
+  }
+  if (tc.ours && tc.program != names.pinned_id(tc_name)) {
+    attach_tc(ifindex, tc_name, options.pin_dir, tc);
+  }
+  auto replaced = attachment_of(options.dev, ifindex, names);
+  if (!replaced) {
+    throw Error(fmt::format("{} has no program of ours any more: somebody took them off meanwhile",
+                            options.dev));
+  }
+  return std::move(*replaced);
 }
 
 }  // namespace
@@ -113,13 +164,17 @@ Attachment attach(const AttachOptions& options) {
   const ProgramNames names(options.pin_dir);
   const XdpStanding before = query_xdp(ifindex, names);
   const TcStanding tc = query_tc(ifindex, names);
-  const XdpResult xdp = attach_xdp(ifindex, xdp_program_name(options.faces), options, before);
+  const LinkStack stack = link_stack(ifindex);
+  refuse_in_words(options, before, tc, stack, names);
+  if (options.only_replace) return replace(options, before, tc, names);
+  const XdpResult xdp =
+      attach_xdp(ifindex, xdp_program_name(options.faces), options, before, names);
 
   Attachment done;
   try {
     done.tc_program = attach_tc(ifindex, tc_program_name(options.faces), options.pin_dir, tc);
   } catch (const Error&) {
-    if (before.our_id == 0) detach_xdp(ifindex, query_xdp(ifindex, names));
+    if (before.our_id == 0) detach_xdp(ifindex, query_xdp(ifindex, names), names);
     throw;
   }
   done.dev = options.dev;
@@ -128,9 +183,20 @@ Attachment attach(const AttachOptions& options) {
   done.xdp = xdp.state;
   done.xdp_generic = xdp.generic;
   done.fallback_reason = xdp.fallback_reason;
+  if (xdp.generic && !stack.below.empty()) {
+    done.fallback_reason += fmt::format("; {} is on top of {}: attach to {} instead", options.dev,
+                                        joined(stack.below), joined(stack.below));
+  }
   done.xdp_program = xdp.program;
   done.of_pins = true;
   return done;
+}
+
+std::string xdp_above(const std::vector<std::string>& above, const ProgramNames& names) {
+  for (const std::string& one : above) {
+    if (query_xdp(index_of(one), names).anything) return one;
+  }
+  return {};
 }
 
 std::vector<Attachment> attachments(const std::filesystem::path& pin_dir) {
@@ -154,7 +220,7 @@ std::vector<Attachment> attachments(const std::filesystem::path& pin_dir) {
 bool detach(const std::string& dev, const std::filesystem::path& pin_dir) {
   const int ifindex = index_of(dev);
   const ProgramNames names(pin_dir);
-  const bool xdp = detach_xdp(ifindex, query_xdp(ifindex, names));
+  const bool xdp = detach_xdp(ifindex, query_xdp(ifindex, names), names);
   const bool tc = detach_tc(ifindex, query_tc(ifindex, names));
   return xdp || tc;
 }

@@ -15,6 +15,7 @@
 
 #include "userspace/kernel/object.h"
 #include "userspace/kernel/pins.h"
+#include "userspace/kernel/programs.h"
 
 namespace edgeshed::kernel {
 
@@ -42,9 +43,13 @@ struct Attachment {
   std::string fallback_reason;    ///< why not the better mode; empty: nothing better exists
   std::uint32_t xdp_program = 0;  ///< program id; 0: none
   std::uint32_t tc_program = 0;   ///< program id; 0: none
-  /// True if both programs are those of the pins; false after pin_object() replaced the pins and
-  /// before attach() was called again. In a dispatcher only the TC program is compared.
+  /// True if what stands is of the pins; false after pin_object() replaced the pins and before
+  /// attach() was called again. In a dispatcher only the TC program is compared.
   bool of_pins = false;
+
+  /// XDP and TC; one alone is what a crash, somebody's `tc qdisc del` or a move to another network
+  /// namespace left.
+  bool both() const { return xdp != XdpState::kNone && tc_program != 0; }
 };
 
 struct AttachOptions {
@@ -53,13 +58,20 @@ struct AttachOptions {
   XdpRequest mode = XdpRequest::kAuto;
   std::filesystem::path pin_dir = kDefaultPinDir;
   std::filesystem::path object_path = default_object_path();  ///< for libxdp's own copy
+  /// Of the two programs, one that is not there is not put on, and one of the pins is left alone.
+  bool only_replace = false;
 };
 
 /// Attaches XDP and TC egress, or replaces ours in place (never a moment without a program).
 /// If TC fails after XDP was new, XDP is taken off again.
-/// Throws Error: no such device, not attached-able (`lo`: exit code kExitRefused), a foreign XDP
-/// program without a dispatcher (exit code kExitRefused, nothing changed), no pins, no permission.
+/// Throws Error: no such device, no pins, no permission; with exit code kExitRefused and nothing
+/// changed: `lo`, a foreign XDP program without a dispatcher, another EdgeShed (its pins are beside
+/// pin_dir), a device above this one that has an XDP program.
 Attachment attach(const AttachOptions& options);
+
+/// The first of the devices above one (link_stack.h) that has an XDP program, so that the kernel
+/// lets the one below have none; empty: there is none. Throws Error: one of them is gone.
+std::string xdp_above(const std::vector<std::string>& above, const ProgramNames& names);
 
 /// Devices of this network namespace that carry one of our programs, by interface index. Which are
 /// ours is told by program names where the process may look programs up by id (CAP_SYS_ADMIN), else

@@ -6,34 +6,36 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <string>
 
 #include "userspace/kernel/error.h"
+#include "userspace/kernel/pins.h"
+#include "userspace/kernel/schema.h"
 
 namespace edgeshed::kernel {
 namespace {
 
-void check_identity(const es_control& control, std::string_view where) {
+void check_identity(const es_control& control, std::string_view where, const std::string& detach) {
   if (control.magic != ES_CONTROL_MAGIC) {
     throw Error(fmt::format(
-        "the maps of {} are not EdgeShed's or were never filled (magic {:#x}): run `edgeshed "
-        "detach`, then `edgeshed attach`",
-        where, control.magic));
+        "the maps of {} are not EdgeShed's or were never filled (magic {:#x}): run `{}`, then "
+        "`edgeshed attach`",
+        where, control.magic, detach));
   }
-  if (control.schema_version != ES_SCHEMA_VERSION) {
+  if (control.schema_version != schema_version()) {
     throw Error(fmt::format(
-        "the maps of {} have schema {}, this program knows schema {}: run `edgeshed detach` of the "
-        "version that attached them, then `edgeshed attach` of this one",
-        where, control.schema_version, ES_SCHEMA_VERSION));
+        "the maps of {} have schema {}, this program knows schema {}: run `{}`, then `edgeshed "
+        "attach` of this version; counters begin anew",
+        where, control.schema_version, schema_version(), detach));
   }
   const es_geometry& geometry = control.geometry;
   if (geometry.endpoints == 0 || geometry.rooms == 0 || geometry.classes == 0 ||
       geometry.connections == 0 || geometry.buckets == 0 || geometry.cpus == 0 ||
       geometry.hz == 0) {
     throw Error(fmt::format(
-        "the control page of {} names no sizes: run `edgeshed detach`, then `edgeshed attach`",
-        where));
+        "the control page of {} names no sizes: run `{}`, then `edgeshed attach`", where, detach));
   }
 }
 
@@ -44,14 +46,15 @@ std::span<T> copy_of(std::span<T> both, unsigned copy) {
 
 }  // namespace
 
-MapSet::MapSet(const OpenMap& open_map, std::string_view where, Access access) {
+MapSet::MapSet(const OpenMap& open_map, std::string_view where, const std::string& detach,
+               Access access) {
   const auto map = [&]<typename T>(MappedArray<T>& view, std::string_view name,
                                    std::size_t entries) {
     const Fd fd = open_map(name);
     view = MappedArray<T>(fd.get(), name, entries, access);
   };
   map(control_, "es_control", 1);
-  check_identity(control(), where);
+  check_identity(control(), where, detach);
   const es_geometry& size = geometry();
   map(ports_, "es_ports", 1);
   map(plan_endpoints_, "es_plan_ep", std::size_t{2} * size.endpoints);
@@ -72,10 +75,10 @@ MapSet MapSet::from_pins(const std::filesystem::path& pin_dir, Access access) {
     const std::string path = (pin_dir / name).string();
     // Not BPF_F_RDONLY, also for kRead: the kernel refuses to mmap a map through such an fd.
     const int fd = bpf_obj_get(path.c_str());
-    if (fd < 0) fail_errno(fd, "open the pinned map", path);
+    if (fd < 0) fail_errno(fd, "open the pinned map", path, hint_for_pin(fd, pin_dir));
     return Fd(fd);
   };
-  return MapSet(open_map, pin_dir.string(), access);
+  return MapSet(open_map, pin_dir.string(), core::command_at(pin_dir.string(), "detach"), access);
 }
 
 MapSet MapSet::from_object(const bpf_object* object) {
@@ -86,7 +89,12 @@ MapSet MapSet::from_object(const bpf_object* object) {
     if (copy < 0) fail_errno(errno, "duplicate the descriptor of the map", name);
     return Fd(copy);
   };
-  return MapSet(open_map, "the loaded object", Access::kReadWrite);
+  return MapSet(open_map, "the loaded object", "edgeshed detach", Access::kReadWrite);
+}
+
+std::size_t MapSet::registered_ports() const {
+  const auto all = ports();
+  return all.size() - static_cast<std::size_t>(std::count(all.begin(), all.end(), 0));
 }
 
 std::span<es_plan_endpoint> MapSet::plan_endpoints(unsigned copy) const {

@@ -2,10 +2,12 @@
 // content: writers are plan_writer.h, slot_table.h and the CLI's bypass.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "maps/connection.h"
@@ -39,6 +41,9 @@ class MapSet {
   /// Endpoint number by local port in host order: ES_PORTS bytes.
   std::span<std::uint8_t> ports() const { return ports_.span()[0].endpoint; }
 
+  /// Ports that lead to an endpoint; 0: everything passes.
+  std::size_t registered_ports() const;
+
   /// Rows of copy 0 or 1, index: number of the endpoint, room or class.
   std::span<es_plan_endpoint> plan_endpoints(unsigned copy) const;
   std::span<es_plan_room> plan_rooms(unsigned copy) const;
@@ -62,7 +67,8 @@ class MapSet {
 
  private:
   using OpenMap = std::function<Fd(std::string_view name)>;
-  MapSet(const OpenMap& open_map, std::string_view where, Access access);
+  /// detach: the command that takes the maps away, for people.
+  MapSet(const OpenMap& open_map, std::string_view where, const std::string& detach, Access access);
 
   MappedArray<es_control> control_;
   MappedArray<es_ports_page> ports_;

@@ -29,9 +29,8 @@ MappedBytes::MappedBytes(int fd, std::string_view name, std::size_t value_bytes,
   }
   if (entries != 0 && info.max_entries != entries) {
     throw Error(fmt::format(
-        "the map {} has {} entries where the control page says {}: run `edgeshed detach`, then "
-        "`edgeshed attach`",
-        name, info.max_entries, entries));
+        "the map {} has {} entries where the control page says {}: detach, then attach again", name,
+        info.max_entries, entries));
   }
   const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   const std::size_t bytes = (value_bytes * info.max_entries + page - 1) / page * page;

@@ -9,14 +9,18 @@
 
 #include <array>
 #include <atomic>
+#include <boost/crc.hpp>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <string>
 
 #include "userspace/kernel/error.h"
 #include "userspace/kernel/jiffies_clock.h"
 #include "userspace/kernel/library_log.h"
+#include "userspace/kernel/schema.h"
 
 namespace edgeshed::kernel {
 namespace {
@@ -143,7 +147,8 @@ void set_sizes(const bpf_object* object, const es_geometry& geometry) {
 
 void fill_control(es_control& control, const ObjectOptions& options, const es_geometry& geometry) {
   control.geometry = geometry;
-  control.schema_version = ES_SCHEMA_VERSION;
+  control.schema_version = schema_version();
+  control.object_hash = object_hash(options.path);
   control.event_sample_mask = options.event_sample_mask;
   control.default_enforce = options.default_enforce ? 1 : 0;
   // Last: an adopter that sees the magic sees the rest.
@@ -155,6 +160,15 @@ void fill_control(es_control& control, const ObjectOptions& options, const es_ge
 std::filesystem::path default_object_path() {
   const char* path = std::getenv("EDGESHED_OBJECT");
   return path != nullptr && *path != '\0' ? path : EDGESHED_OBJECT_PATH;
+}
+
+std::uint32_t object_hash(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  if (bytes.empty()) return 0;
+  boost::crc_32_type crc;
+  crc.process_bytes(bytes.data(), bytes.size());
+  return crc.checksum();
 }
 
 std::uint32_t possible_cpus() {
@@ -182,8 +196,8 @@ Object Object::load(const ObjectOptions& options) {
   return object;
 }
 
-Object Object::open_on_pins(const std::filesystem::path& path, const std::filesystem::path& pin_dir,
-                            std::string_view only_program) {
+Object Object::with_maps_of(const std::filesystem::path& path,
+                            const std::filesystem::path& pin_dir) {
   Object object(open_object(path));
   object.geometry_ = MapSet::from_pins(pin_dir, Access::kRead).geometry();
   set_knobs(object.get(), object.geometry_, false);
@@ -196,10 +210,25 @@ Object Object::open_on_pins(const std::filesystem::path& path, const std::filesy
     const int err = bpf_map__reuse_fd(map, fd.get());
     if (err != 0) fail_errno(err, "reuse the pinned map", pin);
   }
+  return object;
+}
+
+Object Object::open_on_pins(const std::filesystem::path& path, const std::filesystem::path& pin_dir,
+                            std::string_view only_program) {
+  Object object = with_maps_of(path, pin_dir);
   bpf_program* program = nullptr;
   bpf_object__for_each_program(program, object.get()) {
     bpf_program__set_autoload(program, bpf_program__name(program) == only_program);
   }
+  return object;
+}
+
+Object Object::load_on_pins(const std::filesystem::path& path,
+                            const std::filesystem::path& pin_dir) {
+  Object object = with_maps_of(path, pin_dir);
+  const LibraryLog log;
+  const int err = bpf_object__load(object.get());
+  if (err != 0) fail_load(object.get(), err, log);
   return object;
 }
 

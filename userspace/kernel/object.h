@@ -20,6 +20,10 @@ std::filesystem::path default_object_path();
 /// Rows of the per-CPU counters on this host. Throws Error: /sys is not mounted.
 std::uint32_t possible_cpus();
 
+/// CRC-32 of an object file: whether the programs that are pinned are those of this build
+/// (es_control.object_hash). 0: there is no such file.
+std::uint32_t object_hash(const std::filesystem::path& path);
+
 struct ObjectOptions {
   std::filesystem::path path = default_object_path();
   /// Sizes, from core::derive_geometry(). Fields that are 0 are filled in: cpus (possible CPUs), hz
@@ -50,6 +54,10 @@ class Object {
   static Object open_on_pins(const std::filesystem::path& path,
                              const std::filesystem::path& pin_dir, std::string_view only_program);
 
+  /// The same with all programs, loaded.
+  static Object load_on_pins(const std::filesystem::path& path,
+                             const std::filesystem::path& pin_dir);
+
   bpf_object* get() const { return object_.get(); }
   const es_geometry& geometry() const { return geometry_; }
   /// The maps of this object, read-write.
@@ -62,6 +70,8 @@ class Object {
     void operator()(bpf_object* object) const;
   };
   explicit Object(bpf_object* object) : object_(object) {}
+  static Object with_maps_of(const std::filesystem::path& path,
+                             const std::filesystem::path& pin_dir);
 
   std::unique_ptr<bpf_object, Closer> object_;
   es_geometry geometry_{};

@@ -84,6 +84,7 @@ std::uint32_t PlanWriter::publish(const Plan& plan, std::uint64_t now_ns) {
   write_copy(memory_.classes, plan.classes, generation, plan.holes);
   es_control& control = *memory_.control;
   // Before the flip: the new plan must never be seen with the old one's expiry.
+  store_release(control.stream_hint_q8, plan.stream_hint_q8);
   store_release(control.rejects_per_cpu, plan.rejects_per_cpu);
   store_release(control.valid_until_jiffies, __u64{plan.valid_until_jiffies});
   store_release(control.generation, __u32{generation});

@@ -18,6 +18,7 @@ struct Plan {
   std::span<const es_plan_room> rooms;
   std::span<const es_plan_class> classes;
   std::uint64_t valid_until_jiffies = 0;  ///< the dead-man switch
+  std::uint32_t stream_hint_q8 = 0;       ///< es_control
   std::uint32_t rejects_per_cpu = 0;
   /// Rows whose own `generation` is 0 are holes, and published as absent too.
   bool holes = false;

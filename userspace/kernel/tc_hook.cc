@@ -5,12 +5,14 @@
 #include <linux/rtnetlink.h>
 #include <bpf/libbpf.h>
 #include <fmt/format.h>
+#include <net/if.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <optional>
+#include <string>
 
 #include "userspace/kernel/error.h"
 #include "userspace/kernel/library_log.h"
@@ -18,11 +20,6 @@
 
 namespace edgeshed::kernel {
 namespace {
-
-// Ours alone, so that replacing and removing never meets a filter of somebody else. The priority
-// leaves room before and behind: `tc` itself counts down from 49152.
-constexpr __u32 kHandle = 0xed6e;
-constexpr __u32 kPriority = 0xed6;
 
 bpf_tc_hook hook_of(int ifindex, int points) {
   DECLARE_LIBBPF_OPTS(bpf_tc_hook, hook);
@@ -33,8 +30,8 @@ bpf_tc_hook hook_of(int ifindex, int points) {
 
 bpf_tc_opts our_place() {
   DECLARE_LIBBPF_OPTS(bpf_tc_opts, options);
-  options.handle = kHandle;
-  options.priority = kPriority;
+  options.handle = kTcHandle;
+  options.priority = kTcPriority;
   return options;
 }
 
@@ -56,7 +53,8 @@ std::optional<unsigned> count_filters(int ifindex, __u32 parent) {
   unsigned filters = 0;
   alignas(nlmsghdr) std::array<char, 65536> buffer;
   for (;;) {
-    const ssize_t received = recv(socket_fd.get(), buffer.data(), buffer.size(), 0);
+    const ssize_t received =
+        TEMP_FAILURE_RETRY(recv(socket_fd.get(), buffer.data(), buffer.size(), 0));
     if (received <= 0) return std::nullopt;
     auto left = static_cast<unsigned>(received);
     for (auto* header = reinterpret_cast<nlmsghdr*>(buffer.data()); NLMSG_OK(header, left);
@@ -66,6 +64,15 @@ std::optional<unsigned> count_filters(int ifindex, __u32 parent) {
       if (header->nlmsg_type == RTM_NEWTFILTER) ++filters;
     }
   }
+}
+
+[[noreturn]] void refuse_foreign(int ifindex) {
+  std::array<char, IF_NAMESIZE> dev{};
+  if_indextoname(static_cast<unsigned>(ifindex), dev.data());
+  throw Error(fmt::format("the TC egress filter with handle {:#x} and priority {} is not "
+                          "EdgeShed's: remove it first (`tc filter del dev {} egress pref {}`)",
+                          kTcHandle, kTcPriority, dev.data(), kTcPriority),
+              kExitRefused);
 }
 
 /// Removes clsact if it is certain that nobody has a filter in it.
@@ -85,17 +92,20 @@ TcStanding query_tc(int ifindex, const ProgramNames& names) {
   const bpf_tc_hook hook = hook_of(ifindex, BPF_TC_EGRESS);
   bpf_tc_opts place = our_place();
   if (bpf_tc_query(&hook, &place) != 0) return {};
-  return {.program = place.prog_id, .ours = is_our_program(names.name_of(place.prog_id))};
+  TcStanding standing;
+  standing.program = place.prog_id;
+  if (standing.program == 0) return standing;  // no eBPF program
+  const std::string name = names.name_of(standing.program);
+  standing.hidden = name.empty() && !may_look_up_programs();
+  if (!is_our_program(name)) return standing;
+  standing.other_pins = names.other_pins_of(standing.program);
+  standing.ours = standing.other_pins.empty();
+  return standing;
 }
 
 std::uint32_t attach_tc(int ifindex, std::string_view name, const std::filesystem::path& pin_dir,
                         const TcStanding& standing) {
-  if (standing.program != 0 && !standing.ours) {
-    throw Error(fmt::format("the TC egress filter with handle {:#x} and priority {} is not "
-                            "EdgeShed's: remove it first (`tc filter show dev ... egress`)",
-                            kHandle, kPriority),
-                kExitRefused);
-  }
+  if (standing.program != 0 && !standing.ours) refuse_foreign(ifindex);
   const Fd program = open_pinned_program(pin_dir, name);
   const LibraryLog log;
   bpf_tc_hook hook = hook_of(ifindex, BPF_TC_EGRESS);
@@ -109,6 +119,8 @@ std::uint32_t attach_tc(int ifindex, std::string_view name, const std::filesyste
   const int err = bpf_tc_attach(&hook, &place);
   if (err != 0) {
     if (created == 0) remove_empty_clsact(ifindex);
+    // A filter that is no eBPF program has no id to be asked for.
+    if (err == -EEXIST) refuse_foreign(ifindex);
     fail_errno(err, "attach the TC egress filter", "to the device", log.last_reason());
   }
   return place.prog_id;

@@ -9,9 +9,16 @@
 
 namespace edgeshed::kernel {
 
+/// Ours alone, so that replacing and removing never meets a filter of somebody else. The priority
+/// leaves room before and behind: `tc` itself counts down from 49152.
+inline constexpr std::uint32_t kTcHandle = 0xed6e;
+inline constexpr std::uint32_t kTcPriority = 0xed6;
+
 struct TcStanding {
   std::uint32_t program = 0;  ///< program id at our handle and priority; 0: none
   bool ours = false;
+  bool hidden = false;               ///< this process may not look up what it is
+  std::filesystem::path other_pins;  ///< it is another EdgeShed's; these are its pins
 };
 
 /// Asks the kernel; a device without clsact has nothing of ours.

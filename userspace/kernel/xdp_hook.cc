@@ -8,7 +8,6 @@
 #include "userspace/kernel/xdp_hook.h"
 
 #include <linux/if_link.h>
-#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <fmt/format.h>
 #include <xdp/libxdp.h>
@@ -22,6 +21,8 @@
 
 namespace edgeshed::kernel {
 namespace {
+
+constexpr std::string_view kDispatcherName = "xdp_dispatcher";
 
 struct MultiprogCloser {
   void operator()(xdp_multiprog* programs) const { xdp_multiprog__close(programs); }
@@ -39,23 +40,38 @@ Multiprog multiprog_of(int ifindex) {
   return Multiprog(programs);
 }
 
-/// Ours inside of a dispatcher, except the program with the id `not_id`; owned by `programs`.
-xdp_program* ours_in(const Multiprog& programs, std::uint32_t not_id = 0) {
+/// Ours inside of a dispatcher, except the program with the id `not_id`; owned by `programs`. What
+/// is another EdgeShed's is passed over, and `other_pins` told.
+xdp_program* ours_in(const Multiprog& programs, const ProgramNames& names, std::uint32_t not_id = 0,
+                     std::filesystem::path* other_pins = nullptr) {
   if (programs == nullptr || xdp_multiprog__is_legacy(programs.get())) return nullptr;
   for (xdp_program* program = xdp_multiprog__next_prog(nullptr, programs.get()); program != nullptr;
        program = xdp_multiprog__next_prog(program, programs.get())) {
     const char* name = xdp_program__name(program);
-    if (name != nullptr && is_our_program(name) && xdp_program__id(program) != not_id) {
-      return program;
-    }
+    if (name == nullptr || !is_our_program(name) || xdp_program__id(program) == not_id) continue;
+    const std::filesystem::path other = names.other_pins_of(xdp_program__id(program));
+    if (other.empty()) return program;
+    if (other_pins != nullptr) *other_pins = other;
   }
   return nullptr;
+}
+
+/// What can be done about the reason that the kernel gave; empty: nothing is known.
+std::string_view remedy_of(std::string_view said) {
+  // virtio_net: "Can't set XDP while host is implementing GRO_HW/CSUM, disable GRO_HW/CSUM first".
+  // Where the guest cannot disable it, it is the host's to do.
+  if (said.find("host is implementing") != std::string_view::npos) {
+    return ": turn the card's offloads off, here by `ethtool -K` (rx-gro-hw, lro, rx) or, where "
+           "that is refused, on the host of this virtual machine (qemu: ctrl_guest_offloads=on, or "
+           "guest_csum=off,guest_tso4=off,guest_tso6=off,guest_ecn=off,guest_ufo=off)";
+  }
+  return {};
 }
 
 std::string reason_of(int err, const LibraryLog& log) {
   const std::string said = log.last_reason();
   const std::string_view code = std::strerror(std::abs(err));
-  return said.empty() ? std::string(code) : fmt::format("{} ({})", code, said);
+  return said.empty() ? std::string(code) : fmt::format("{} ({}){}", code, said, remedy_of(said));
 }
 
 __u32 mode_flag(bool generic) { return generic ? XDP_FLAGS_SKB_MODE : XDP_FLAGS_DRV_MODE; }
@@ -102,11 +118,13 @@ void attach_plain(int ifindex, int fd, XdpRequest request, XdpResult& result) {
   result.generic = true;
 }
 
-[[noreturn]] void refuse_generic(const std::string& dev) {
-  throw Error(fmt::format("{} has XDP in generic mode, and the kernel cannot swap modes in place: "
-                          "`edgeshed detach {}` first, or attach without asking for native mode",
-                          dev, dev),
-              kExitRefused);
+[[noreturn]] void refuse_generic(const AttachOptions& options) {
+  throw Error(
+      fmt::format("{} has XDP in generic mode, and the kernel cannot swap modes in place: "
+                  "`{}` first, or attach without asking for native mode",
+                  options.dev,
+                  core::command_at(options.pin_dir.string(), "detach --dev " + options.dev)),
+      kExitRefused);
 }
 
 /// What came of trying the dispatcher. `program` 0: it was refused, for the reason `no_dispatcher`,
@@ -132,6 +150,11 @@ int attach_by_libxdp(xdp_program* program, int ifindex, XdpRequest request, cons
 }
 
 DispatcherTry try_dispatcher(int ifindex, std::string_view name, const AttachOptions& options) {
+  if (!may_look_up_programs()) {
+    DispatcherTry refused;
+    refused.no_dispatcher = "this process may not look programs up (CAP_SYS_ADMIN)";
+    return refused;
+  }
   const Object copy = Object::open_on_pins(options.object_path, options.pin_dir, name);
   LibraryLog log;
   const std::string program_name(name);
@@ -178,26 +201,44 @@ XdpResult in_dispatcher(const DispatcherTry& tried, XdpRequest request) {
   return result;
 }
 
+[[noreturn]] void refuse_foreign(const std::string& dev, const XdpStanding& standing) {
+  // libxdp finds its dispatchers by the interface's number.
+  const char* whose = standing.name == kDispatcherName
+                          ? "which libxdp does not know by this interface's number (it came from "
+                            "another network namespace)"
+                          : "which is not EdgeShed's and shares with nobody";
+  throw Error(fmt::format("{} already has the XDP program {} (id {}), {}: detach it first (`ip "
+                          "link set dev {} {} off`)",
+                          dev, standing.name.empty() ? "?" : standing.name, standing.main_id, whose,
+                          dev, standing.generic ? "xdpgeneric" : "xdp"),
+              kExitRefused);
+}
+
 /// The new one joins first, then the old one leaves: for a moment both decide, never neither.
 XdpResult replace_in_dispatcher(int ifindex, std::string_view name, const AttachOptions& options,
-                                const XdpStanding& standing) {
+                                const XdpStanding& standing, const ProgramNames& names) {
   // A dispatcher has one mode for all; ours follows it.
   AttachOptions joining = options;
   joining.mode = standing.generic ? XdpRequest::kGeneric : XdpRequest::kNative;
-  if (standing.generic && options.mode == XdpRequest::kNative) refuse_generic(options.dev);
+  if (standing.generic && options.mode == XdpRequest::kNative) refuse_generic(options);
   const DispatcherTry tried = try_dispatcher(ifindex, name, joining);
   if (tried.program == 0) {
     throw Error("cannot join the XDP dispatcher of " + options.dev + ": " + tried.no_dispatcher);
   }
   const XdpResult result = in_dispatcher(tried, joining.mode);
   if (standing.our_id == 0) return result;
-  const Multiprog programs = multiprog_of(ifindex);
-  xdp_program* old = ours_in(programs, result.program);
-  if (old == nullptr) return result;
-  const LibraryLog log;
-  const int err = xdp_program__detach(old, ifindex, xdp_multiprog__attach_mode(programs.get()), 0);
-  if (err != 0) fail_errno(err, "take the old program", "out of the dispatcher", log.last_reason());
-  return result;
+  // Killed ones may have left several.
+  for (;;) {
+    const Multiprog programs = multiprog_of(ifindex);
+    xdp_program* old = ours_in(programs, names, result.program);
+    if (old == nullptr) return result;
+    const LibraryLog log;
+    const int err =
+        xdp_program__detach(old, ifindex, xdp_multiprog__attach_mode(programs.get()), 0);
+    if (err != 0) {
+      fail_errno(err, "take the old program", "out of the dispatcher", log.last_reason());
+    }
+  }
 }
 
 }  // namespace
@@ -215,13 +256,18 @@ XdpStanding query_xdp(int ifindex, const ProgramNames& names) {
   standing.generic = query.drv_prog_id == 0 && query.skb_prog_id != 0;
   standing.name = names.name_of(standing.main_id);
   if (is_our_program(standing.name)) {
-    standing.our_id = standing.main_id;
+    standing.other_pins = names.other_pins_of(standing.main_id);
+    if (standing.other_pins.empty()) standing.our_id = standing.main_id;
+    return standing;
+  }
+  if (standing.name.empty() && !may_look_up_programs()) {
+    standing.hidden = true;
     return standing;
   }
   const LibraryLog log;  // libxdp warns about programs that it does not know
   const Multiprog programs = multiprog_of(ifindex);
   standing.dispatcher = programs != nullptr && !xdp_multiprog__is_legacy(programs.get());
-  if (const xdp_program* ours = ours_in(programs)) {
+  if (const xdp_program* ours = ours_in(programs, names, 0, &standing.other_pins)) {
     standing.our_id = xdp_program__id(ours);
     standing.name = xdp_program__name(ours);
   }
@@ -229,21 +275,14 @@ XdpStanding query_xdp(int ifindex, const ProgramNames& names) {
 }
 
 XdpResult attach_xdp(int ifindex, std::string_view name, const AttachOptions& options,
-                     const XdpStanding& standing) {
-  if (standing.dispatcher) return replace_in_dispatcher(ifindex, name, options, standing);
-  if (standing.anything && standing.our_id == 0) {
-    throw Error(
-        fmt::format("{} already has the XDP program {} (id {}), which is not EdgeShed's and "
-                    "shares with nobody: detach it first (`ip link set dev {} xdp off`)",
-                    options.dev, standing.name.empty() ? "?" : standing.name, standing.main_id,
-                    options.dev),
-        kExitRefused);
-  }
+                     const XdpStanding& standing, const ProgramNames& names) {
+  if (standing.dispatcher) return replace_in_dispatcher(ifindex, name, options, standing, names);
+  if (standing.anything && standing.our_id == 0) refuse_foreign(options.dev, standing);
   const Fd pinned = open_pinned_program(options.pin_dir, name);
   XdpResult result;
   result.program = program_id(pinned.get());
   if (standing.our_id != 0) {
-    if (standing.generic && options.mode == XdpRequest::kNative) refuse_generic(options.dev);
+    if (standing.generic && options.mode == XdpRequest::kNative) refuse_generic(options);
     replace_plain(ifindex, pinned.get(), standing.our_id, standing.generic);
     result.state = standing.generic ? XdpState::kGeneric : XdpState::kNative;
     result.generic = standing.generic;
@@ -252,7 +291,7 @@ XdpResult attach_xdp(int ifindex, std::string_view name, const AttachOptions& op
   }
   const DispatcherTry tried = try_dispatcher(ifindex, name, options);
   if (tried.program != 0) return in_dispatcher(tried, options.mode);
-  const XdpStanding fallback = query_xdp(ifindex, ProgramNames(options.pin_dir));
+  const XdpStanding fallback = query_xdp(ifindex, names);
   if (fallback.our_id == 0) {
     add_reason(result, "no dispatcher: " + tried.no_dispatcher);
     attach_plain(ifindex, pinned.get(), options.mode, result);
@@ -265,7 +304,7 @@ XdpResult attach_xdp(int ifindex, std::string_view name, const AttachOptions& op
   return result;
 }
 
-bool detach_xdp(int ifindex, const XdpStanding& standing) {
+bool detach_xdp(int ifindex, const XdpStanding& standing, const ProgramNames& names) {
   if (standing.our_id == 0) return false;
   const LibraryLog log;
   if (!standing.dispatcher) {
@@ -280,7 +319,7 @@ bool detach_xdp(int ifindex, const XdpStanding& standing) {
   // A crash between joining and leaving may have left two of ours.
   for (;;) {
     const Multiprog programs = multiprog_of(ifindex);
-    xdp_program* ours = ours_in(programs);
+    xdp_program* ours = ours_in(programs, names);
     if (ours == nullptr) return true;
     const int err =
         xdp_program__detach(ours, ifindex, xdp_multiprog__attach_mode(programs.get()), 0);

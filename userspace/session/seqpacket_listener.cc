@@ -8,8 +8,10 @@
 #include <unistd.h>
 
 #include <boost/system/system_error.hpp>
+#include <cerrno>
 #include <chrono>
 #include <utility>
+#include <vector>
 
 namespace edgeshed::session {
 namespace asio = boost::asio;
@@ -87,6 +89,20 @@ std::optional<ucred> peer_credentials(int fd) {
   socklen_t bytes = sizeof(peer);
   if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0) return std::nullopt;
   return peer;
+}
+
+std::vector<gid_t> peer_groups(int fd) {
+  std::vector<gid_t> groups(32);
+  // The second time it is as long as the kernel said.
+  for (int i = 0; i < 2; ++i) {
+    auto bytes = static_cast<socklen_t>(groups.size() * sizeof(gid_t));
+    const int failed = getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups.data(), &bytes);
+    const int error = errno;
+    groups.resize(bytes / sizeof(gid_t));
+    if (failed == 0) return groups;
+    if (error != ERANGE) break;
+  }
+  return {};
 }
 
 }  // namespace edgeshed::session

@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace edgeshed::session {
 
@@ -68,5 +69,8 @@ class SeqpacketListener {
 
 /// Who is at the other end; empty: the kernel would not say.
 std::optional<ucred> peer_credentials(int fd);
+
+/// Its supplementary groups; empty: none, or the kernel would not say.
+std::vector<gid_t> peer_groups(int fd);
 
 }  // namespace edgeshed::session

@@ -89,6 +89,8 @@ std::string Session::handle(std::span<const std::byte> message) {
       return with(&Session::connect);
     case ES_SESSION_disconnect:
       return with(&Session::disconnect);
+    case ES_SESSION_stream:
+      return with(&Session::set_stream);
     default:
       return fmt::format("type {} is unknown, or not a server's to send", head.type);
   }
@@ -164,6 +166,11 @@ std::string Session::connect(const es_session_connect& message) {
 
 std::string Session::disconnect(const es_session_disconnect& message) {
   host_.disconnect(id_, message.row);
+  return {};
+}
+
+std::string Session::set_stream(const es_session_stream& message) {
+  host_.set_stream(id_, message);
   return {};
 }
 

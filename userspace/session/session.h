@@ -65,6 +65,8 @@ class SessionHost {
   virtual void room_close(SessionId id, std::uint32_t room) = 0;
   virtual std::optional<Refused> connect(SessionId id, const es_session_connect& peer) = 0;
   virtual void disconnect(SessionId id, std::uint32_t row) = 0;
+  /// Answered by the host: only it knows whom a refusal is about.
+  virtual void set_stream(SessionId id, const es_session_stream& stream) = 0;
   /// Only after open() has granted.
   virtual void ended(SessionId id) = 0;
 };
@@ -87,6 +89,7 @@ class Session {
   std::string room_close(const es_session_room_close& message);
   std::string connect(const es_session_connect& message);
   std::string disconnect(const es_session_disconnect& message);
+  std::string set_stream(const es_session_stream& message);
   void refuse_hello(std::uint32_t request, const Refused& refused);
 
   SessionId id_;

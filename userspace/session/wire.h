@@ -25,7 +25,7 @@
 
 #define ES_SESSION_MAGIC 0x65536553u /* "eSeS" */
 /* Raised by any change of this file; the daemon refuses a server of another version. */
-#define ES_SESSION_VERSION 1u
+#define ES_SESSION_VERSION 3u
 #define ES_SESSION_NAME_BYTES 64u
 #define ES_SESSION_TEXT_BYTES 160u
 /* Rows that a server may ask for: connections of one shard. */
@@ -33,14 +33,15 @@
 #define ES_SESSION_NONE 0xffffffffu
 
 /* type: name, who sends it, text */
-#define ES_SESSION_TYPE_LIST(X)                                                      \
-  X(hello, server, "first message: which shard, how many rows")                      \
-  X(welcome, daemon, "answer to hello; refused says why, and the session ends")      \
-  X(room_open, server, "asks for a room to be placed on the shard")                  \
-  X(room_opened, daemon, "answer to room_open: the room's row, or a refusal")        \
-  X(room_close, server, "the room is over; no answer")                               \
-  X(connect, server, "a remote is a player; idempotent; answered only by a refusal") \
-  X(disconnect, server, "a remote is no player any more; no answer")                 \
+#define ES_SESSION_TYPE_LIST(X)                                                              \
+  X(hello, server, "first message: which shard, how many rows")                              \
+  X(welcome, daemon, "answer to hello; refused says why, and the session ends")              \
+  X(room_open, server, "asks for a room to be placed on the shard")                          \
+  X(room_opened, daemon, "answer to room_open: the room's row, or a refusal")                \
+  X(room_close, server, "the room is over; no answer")                                       \
+  X(connect, server, "a remote is a player; idempotent; answered only by a refusal")         \
+  X(disconnect, server, "a remote is no player any more; no answer")                         \
+  X(stream, server, "a connection's stream is closed or opened; answered only by a refusal") \
   X(event, daemon, "a code: rung changed, connection refused, consumer evicted, ...")
 
 enum es_session_type {
@@ -138,6 +139,16 @@ struct es_session_disconnect {
 };
 ES_WIRE_ASSERT_SIZE(struct es_session_disconnect, 16);
 
+/** What comes of a closed stream is dropped. */
+struct es_session_stream {
+  struct es_session_head head;
+  uint32_t row;
+  uint16_t stream;
+  uint8_t closed; /* 1 closed, 0 open */
+  uint8_t reserved;
+};
+ES_WIRE_ASSERT_SIZE(struct es_session_stream, 16);
+
 /* kind: name, text. What an event is about. */
 #define ES_SESSION_EVENT_LIST(X)                                                         \
   X(rung, "the shard or a room went to another rung, or drains; value: the rung")        \
@@ -149,7 +160,13 @@ ES_WIRE_ASSERT_SIZE(struct es_session_disconnect, 16);
   X(daemon_gone, "made by the library: the daemon is gone, everything may be sent")      \
   X(daemon_back, "made by the library: registered again")                                \
   X(message_refused,                                                                     \
-    "what a connection sent was refused by load; told once a second; value: the stream")
+    "what a connection sent was refused by load; told once a second; value: the stream") \
+  X(stream_hint,                                                                         \
+    "a connection's stream comes near a limit; told once a second; value: the "          \
+    "stream")                                                                            \
+  X(room_rung,                                                                           \
+    "a room, or each of a server's, went to another rung of its own ladder; "            \
+    "value: the rung")
 
 enum es_session_event_kind {
   ES_SESSION_EVENT_NONE,

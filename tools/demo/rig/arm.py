@@ -55,9 +55,9 @@ def watch(name, game, edgeshed):
     samples = []
     while game.phase() != "end":
         game.check()
-        sample = {"t_ns": time.monotonic_ns()}
+        sample = edgeshed.shard() if edgeshed else {}
+        sample["t_ns"] = time.monotonic_ns()
         if edgeshed:
-            sample.update(edgeshed.shard())
             samples.append(sample)
         live.show(game.phase(), sample, game.server.status, game.clients.status)
         time.sleep(SAMPLE_DENSE_S if game.phase() == "step_begins" else SAMPLE_S)

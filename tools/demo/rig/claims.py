@@ -16,24 +16,30 @@ class Limits:
 
     tick_without: float = 2.0
     tick_with: float = 1.2
-    kept_flood: float = 0.8
-    flooder_share: float = 2.0
+    kept_flood: float = 0.95
+    flooder_share: float = 1.2
+    jain: float = 0.99
+    shed_intervals: int = 2  # of the daemon: one until it is there to be seen, one to see it
+    reversals: int = 1
+    standard_back_ms: float = 2000
     recover_ms: float = 8000
-    recover_far_ms: float = 9000  # from a step beyond FAR_LOAD
 
 
+# From a step beyond FAR_LOAD.
 FAR_LOAD = 3
-SHORT = Limits(tick_without=1.3, tick_with=2.0, kept_flood=0.5, flooder_share=3.0,
-               recover_ms=9000)
+FAR = {"standard_back_ms": 3500, "recover_ms": 9000}
+SHORT = Limits(tick_without=1.3, tick_with=2.0, kept_flood=0.5, flooder_share=2.0, jain=0.95,
+               shed_intervals=12, reversals=3, standard_back_ms=5000, recover_ms=9000)
 
 
 def judge(opts, without, shed):
     limits = SHORT if opts.short else Limits()
     if opts.load > FAR_LOAD:
-        limits = dataclasses.replace(limits, recover_ms=limits.recover_far_ms)
+        limits = dataclasses.replace(limits, **FAR)
     return [overloaded(limits, without), critical_safe(shed), critical_arrived(shed),
             tick_holds(limits, shed), kept_in_flood(limits, shed), flooders_bound(limits, shed),
-            all_back(limits, shed), ledger(shed), nobody_lost(shed)]
+            equal_shares(limits, shed), shed_at_once(opts, limits, shed), steady(limits, shed),
+            standard_back(limits, shed), all_back(limits, shed), ledger(shed), nobody_lost(shed)]
 
 
 def overloaded(limits, without):
@@ -47,7 +53,8 @@ def critical_safe(shed):
     dropped, seen = shed["critical_dropped_by_shedder"], shed["critical_sent"]
     return Verdict("with: in-contract critical dropped by the shedder 0",
                    dropped == 0 and seen > 0,
-                   f"{dropped} dropped, {shed['critical_demoted']} beyond their contract")
+                   f"{dropped} dropped, {shed['critical_demoted']} beyond their contract, "
+                   f"{shed['handshakes_refused']} handshakes put off")
 
 
 def critical_arrived(shed):
@@ -75,10 +82,34 @@ def flooders_bound(limits, shed):
                    share is not None and share <= limits.flooder_share, f"{share}")
 
 
+def equal_shares(limits, shed):
+    index = shed["jain_in_contract"]
+    return Verdict(f"with: Jain index of players in contract at least {limits.jain:g} in the step",
+                   index is not None and index >= limits.jain, f"{index}")
+
+
+def shed_at_once(opts, limits, shed):
+    time_ms, limit_ms = shed["time_to_shed_ms"], limits.shed_intervals * 1000 / opts.rate
+    return Verdict(f"with: shed within {limit_ms:.0f} ms of the step's first message",
+                   time_ms is not None and time_ms <= limit_ms, f"{time_ms} ms")
+
+
+def steady(limits, shed):
+    return Verdict(f"with: at most {limits.reversals} reversals",
+                   shed["reversals"] <= limits.reversals, f"{shed['reversals']}")
+
+
+def standard_back(limits, shed):
+    return back("standard", limits.standard_back_ms, shed["standard_back_ms"])
+
+
 def all_back(limits, shed):
-    time_ms = shed["time_to_recover_ms"]
-    return Verdict(f"with: all is back within {limits.recover_ms / 1000:g} s",
-                   time_ms is not None and time_ms <= limits.recover_ms,
+    return back("all", limits.recover_ms, shed["time_to_recover_ms"])
+
+
+def back(what, limit_ms, time_ms):
+    return Verdict(f"with: {what} is back within {limit_ms / 1000:g} s",
+                   time_ms is not None and time_ms <= limit_ms,
                    "not before the end" if time_ms is None else f"{time_ms / 1000:.1f} s")
 
 

@@ -6,11 +6,12 @@ from . import options
 
 TIERS = ("critical", "standard", "best_effort")
 CRITICAL, STANDARD, BEST_EFFORT = range(3)
-MESSAGE_MS = 0.25  # mean work of a message: game_work.h
+MESSAGE_MS = 0.23  # mean work of a message: game_work.h
 CELL_S = 0.2       # of the time series: 6 ticks
 KEPT_WHOLE = 0.98
 REVERSAL = 0.15
 BACK_FOR_NS = 1e9
+HANDSHAKE_REASONS = ("handshake_cap", "join_refused")
 
 
 def of_run(opts, run):
@@ -78,13 +79,18 @@ def critical(run, players, peers):
             never += missing
             lost += missing + receiver["reliable_late"]
     tiers = run.counted.get("tiers")
-    dropped = demoted = None
+    dropped = demoted = handshakes = None
     if tiers:
+        # The critical lane `join` is strangers': they have no contract yet, and ask again.
+        handshakes = sum(sum(row["dropped_by_lane"].get("join", {}).get(reason, 0)
+                             for reason in HANDSHAKE_REASONS)
+                         for row in run.counted["cells"].values())
         dropped = sum(rows["critical"]["dropped"] + rows["critical"]["rejected"]
-                      for rows in tiers.values())
+                      for rows in tiers.values()) - handshakes
         demoted = sum(rows["demoted"]["seen"] for rows in tiers.values())
     return {"critical_sent": sent, "critical_lost": lost, "critical_never_arrived": never,
             "critical_dropped_by_shedder": dropped, "critical_demoted": demoted,
+            "handshakes_refused": handshakes,
             "critical_rtt_p99_ms": run.clients["round_trips"]["step"]["p99"]}
 
 
@@ -178,11 +184,13 @@ def offered_between(run, first, last):
 
 def shedding(run, series):
     if not run.samples:
-        return dict.fromkeys(("rung_max", "reversals", "time_to_shed_ms", "time_to_recover_ms"))
+        return dict.fromkeys(("rung_max", "reversals", "time_to_shed_ms", "standard_back_ms",
+                              "time_to_recover_ms"))
     return {"rung_max": max(sample["rung"] for sample in run.samples),
             "reversals": reversals(series),
             "time_to_shed_ms": time_to_shed_ms(run),
-            "time_to_recover_ms": time_to_recover_ms(run)}
+            "standard_back_ms": back_ms(run, ("keep_standard",)),
+            "time_to_recover_ms": back_ms(run, ("keep_standard", "keep_best_effort"))}
 
 
 def reversals(series):
@@ -201,35 +209,32 @@ def reversals(series):
     return max(turns - 1, 0)
 
 
-def is_back(sample):
-    """Nothing is thinned, paused or refused. The rung may still be 1 or 2: while all of what is
-    offered fits, those shed nothing."""
-    return sample["keep_standard"] >= KEPT_WHOLE and sample["keep_best_effort"] >= KEPT_WHOLE
-
-
 def time_to_shed_ms(run):
-    """From the first message of the step to the first answer that shows a higher rung or a lower
-    keep."""
+    """From the first message of the step to the decision for a higher rung, by the daemon's own
+    clock, or to the first answer that shows a lower keep."""
     began = run.clients["phases"]["step_begins"]
     before = [sample for sample in run.samples if sample["t_ns"] < began]
     for sample in run.samples:
         if sample["t_ns"] < began or not before:
             continue
-        if (sample["rung"] > before[-1]["rung"]
-                or sample["keep_best_effort"] < before[-1]["keep_best_effort"] - 0.05):
-            return round((sample["t_ns"] - began) / 1e6, 1)
+        asked_ms = (sample["t_ns"] - began) / 1e6
+        if sample["rung"] > before[-1]["rung"] and sample["since_ms"] <= asked_ms:
+            return round(asked_ms - sample["since_ms"], 1)
+        if sample["keep_best_effort"] < before[-1]["keep_best_effort"] - 0.05:
+            return round(asked_ms, 1)
     return None
 
 
-def time_to_recover_ms(run):
-    """From the end of the step to the beginning of the first second in which all is kept; None when
-    that did not come."""
+def back_ms(run, keeps):
+    """From the end of the step to the beginning of the first second in which all of these is kept;
+    None when that did not come. The rung may still be 1 or 2: while all of what is offered fits,
+    those shed nothing."""
     began, end = phase_bounds(run, "back")
     back = None
     for sample in run.samples:
         if not began <= sample["t_ns"] < end:
             continue
-        if not is_back(sample):
+        if any(sample[keep] < KEPT_WHOLE for keep in keeps):
             back = None
         elif back is None:
             back = sample["t_ns"]

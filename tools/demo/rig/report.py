@@ -28,6 +28,7 @@ ROWS = (
     ("highest rung", "rung_max", "{}"),
     ("reversals", "reversals", "{}"),
     ("time to shed, ms", "time_to_shed_ms", "{}"),
+    ("time until standard is back, ms", "standard_back_ms", "{}"),
     ("time until all is back, ms", "time_to_recover_ms", "{}"),
     ("ledger exact", "ledger_exact", "{}"),
 )
