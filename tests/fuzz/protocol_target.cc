@@ -1,5 +1,8 @@
 // Bytes as a message on the control socket. Nothing may come out as an exception, refusals are one
 // line, and what is accepted is read back from what to_message() writes of it.
+#include <algorithm>
+#include <boost/json.hpp>
+#include <cmath>
 #include <exception>
 
 #include "tests/fuzz/target.h"
@@ -19,6 +22,23 @@ std::string refusal_fault(const Refusal& refusal) {
   return "";
 }
 
+/// Numbers with a fraction may differ in their last places: Boost.JSON 1.81 rounds what it reads of
+/// 16 digits and more several times, and has no other way yet (later ones do).
+bool same_number(double one, double other) {
+  constexpr double kLastPlaces = 1e-15, kSubnormal = 1e-300;
+  const double larger = std::max(std::abs(one), std::abs(other));
+  return std::abs(one - other) <= kLastPlaces * larger + kSubnormal;
+}
+
+bool same_members(const boost::json::object& one, const boost::json::object& other) {
+  return one.size() == other.size() && std::ranges::all_of(one, [&](const auto& member) {
+           const boost::json::value* found = other.if_contains(member.key());
+           if (found == nullptr) return false;
+           if (!member.value().is_double() || !found->is_double()) return member.value() == *found;
+           return same_number(member.value().get_double(), found->get_double());
+         });
+}
+
 std::string request_fault(const Request& request) {
   const std::string message = to_message(request);
   if (message.size() > kMessageBytesMax) return "longer than a message: " + message;
@@ -26,8 +46,9 @@ std::string request_fault(const Request& request) {
   if (const auto* refusal = std::get_if<Refusal>(&again)) {
     return "not read back: " + message + ": " + refusal->error;
   }
-  const std::string repeated = to_message(std::get<Request>(again));
-  return repeated == message ? "" : "read back as another: " + message + " " + repeated;
+  const Request& repeated = std::get<Request>(again);
+  if (same_members(to_object(request), to_object(repeated))) return "";
+  return "read back as another: " + message + " " + to_message(repeated);
 }
 
 }  // namespace

@@ -2,23 +2,32 @@
 
 fuzz_help() {
   cat <<'END'
-usage: tools/dev fuzz [--seconds N] [TARGET...]
+usage: tools/dev fuzz [--seconds N] [--seed N] [TARGET...]
 Builds the fuzzers of tests/fuzz with clang, the address and the undefined-behaviour sanitizer, and
 runs each from its corpus, two at a time. What they learn beside it stays in build/fuzz/found.
 
   --seconds N   time for each target, 1 to 86400 (20)
+  --seed N      what chance begins with, 0 to 4294967295 (1): the same, so that CI judges the change
+                and not chance; 0 is another each time, as nightly takes
   TARGET        only these, as in tests/fuzz/TARGET_corpus
 END
 }
 
 cmd_fuzz() {
-  local seconds=20 targets=()
+  local seconds=20 seed=1 targets=()
   while [[ $# -gt 0 ]]; do
     case "$1" in
       --seconds)
         need_value "$@"
         check_fuzz_seconds fuzz --seconds "$2"
         seconds=$2
+        shift 2
+        ;;
+      --seed)
+        need_value "$@"
+        [[ $2 =~ ^(0|[1-9][0-9]{0,9})$ && $2 -le 4294967295 ]] ||
+          die "fuzz: --seed $2: allowed are 0 to 4294967295"
+        seed=$2
         shift 2
         ;;
       -h | --help) fuzz_help; return ;;
@@ -37,7 +46,7 @@ cmd_fuzz() {
   build_configure fuzz
   step "fuzz: compile" cmake --build --preset fuzz -j "$JOBS" --target "${targets[@]/%/_fuzz}"
   mkdir -p build/fuzz/found
-  step "fuzz: ${targets[*]}, $seconds s each" fuzz_run "$seconds" "${targets[@]}"
+  step "fuzz: ${targets[*]}, $seconds s each" fuzz_run "$seconds" "$seed" "${targets[@]}"
 }
 
 # check_fuzz_seconds COMMAND OPTION VALUE
@@ -47,18 +56,18 @@ check_fuzz_seconds() {
 
 # Two at a time: xargs goes on with the others after a finding, and fails at the end.
 fuzz_run() {
-  local seconds=$1
-  shift
+  local seconds=$1 seed=$2
+  shift 2
   export -f fuzz_one
-  printf '%s\n' "$@" | xargs -P 2 -I{} bash -c "fuzz_one {} $seconds"
+  printf '%s\n' "$@" | xargs -P 2 -I{} bash -c "fuzz_one {} $seconds $seed"
 }
 
-# fuzz_one TARGET SECONDS
+# fuzz_one TARGET SECONDS SEED
 fuzz_one() {
   local target=$1 found=build/fuzz/found/$1 status=0
   mkdir -p "$found"
   timeout -k 10 $(($2 + 120)) "build/fuzz/tests/fuzz/${target}_fuzz" -max_total_time="$2" \
-    -timeout=20 -rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix="$found-" \
+    -seed="$3" -timeout=20 -rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix="$found-" \
     "$found" "tests/fuzz/${target}_corpus" >"$found.log" 2>&1 || status=$?
   if [[ $status -eq 0 ]]; then
     sed -n -e "s/^#\([0-9]*\).*DONE *cov: \([0-9]*\) .*/  $target: \1 runs, \2 edges/p" "$found.log"

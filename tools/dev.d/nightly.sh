@@ -34,7 +34,7 @@ cmd_nightly() {
   cmd_demo --load 10
   cmd_vm
   cmd_package --test
-  cmd_fuzz --seconds "$fuzz_s"
+  cmd_fuzz --seconds "$fuzz_s" --seed 0
   cmd_test --quick --preset tsan
   cmd_bench
 }
