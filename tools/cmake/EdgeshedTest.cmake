@@ -42,6 +42,10 @@ function(edgeshed_test target)
     add_dependencies(quick_tests ${target})
   endif()
   target_link_libraries(${target} PRIVATE ${arg_LIBS} GTest::gmock GTest::gtest_main)
+  if(EDGESHED_SANITIZE)
+    # Compilers differ in how they tell.
+    target_compile_definitions(${target} PRIVATE EDGESHED_SANITIZED)
+  endif()
   # PRE_TEST: the program is asked for its tests when ctest runs, not while building, so that a
   # test program that cannot start (a sanitizer, a missing kernel feature) does not stop the build.
   # NO_PRETTY_VALUES: the bytes of a parameter in a test's name change from run to run.

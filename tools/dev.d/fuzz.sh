@@ -4,7 +4,7 @@ fuzz_help() {
   cat <<'END'
 usage: tools/dev fuzz [--seconds N] [--seed N] [TARGET...]
 Builds the fuzzers of tests/fuzz with clang, the address and the undefined-behaviour sanitizer, and
-runs each from its corpus, two at a time. What they learn beside it stays in build/fuzz/found.
+runs each from its corpus, two at a time. What they learn beside it stays in build/asan/found.
 
   --seconds N   time for each target, 1 to 86400 (20)
   --seed N      what chance begins with, 0 to 4294967295 (1): the same, so that CI judges the change
@@ -43,9 +43,9 @@ cmd_fuzz() {
     mapfile -t targets < <(cd tests/fuzz && printf '%s\n' *_corpus | sed 's/_corpus$//')
   fi
   need_tool clang++-19
-  build_configure fuzz
-  step "fuzz: compile" cmake --build --preset fuzz -j "$JOBS" --target "${targets[@]/%/_fuzz}"
-  mkdir -p build/fuzz/found
+  build_configure asan
+  step "fuzz: compile" cmake --build --preset asan -j "$JOBS" --target "${targets[@]/%/_fuzz}"
+  mkdir -p build/asan/found
   step "fuzz: ${targets[*]}, $seconds s each" fuzz_run "$seconds" "$seed" "${targets[@]}"
 }
 
@@ -64,9 +64,9 @@ fuzz_run() {
 
 # fuzz_one TARGET SECONDS SEED
 fuzz_one() {
-  local target=$1 found=build/fuzz/found/$1 status=0
+  local target=$1 found=build/asan/found/$1 status=0
   mkdir -p "$found"
-  timeout -k 10 $(($2 + 120)) "build/fuzz/tests/fuzz/${target}_fuzz" -max_total_time="$2" \
+  timeout -k 10 $(($2 + 120)) "build/asan/tests/fuzz/${target}_fuzz" -max_total_time="$2" \
     -seed="$3" -timeout=20 -rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix="$found-" \
     "$found" "tests/fuzz/${target}_corpus" >"$found.log" 2>&1 || status=$?
   if [[ $status -eq 0 ]]; then
@@ -76,7 +76,7 @@ fuzz_one() {
   # One write, so that two of them do not mix.
   printf '%s\n' "fuzz: $target failed with status $status, see $found.log
 $(grep -a -m 5 -E "^$target: |ERROR: |runtime error: |Test unit written to" "$found.log")
-  again: build/fuzz/tests/fuzz/${target}_fuzz FILE, and when it is repaired
+  again: build/asan/tests/fuzz/${target}_fuzz FILE, and when it is repaired
   the file becomes a seed: mv FILE tests/fuzz/${target}_corpus/WHAT_IT_IS" >&2
   return 1
 }

@@ -68,38 +68,27 @@ lint_bpf_functions() {
 lint_tidy() {
   need_tool run-clang-tidy-19
   build_configure lint
-  local files
-  local folders=("${TIDY_FOLDERS[@]}")
+  local files units
   # The analyser walks every path through each ASSERT_ and EXPECT_: over a minute for a test file.
-  [[ ${#DEEP_CHECKS[@]} -eq 0 ]] || folders=(userspace tools)
-  mapfile -t files < <(project_sources "${folders[@]}" | grep -E '\.(cc|cpp)$')
+  [[ ${#DEEP_CHECKS[@]} -eq 0 ]] || TIDY_FOLDERS=(userspace tools)
+  mapfile -t files < <(project_sources "${TIDY_FOLDERS[@]}" | grep -E '\.(cc|cpp)$')
   [[ ${#files[@]} -gt 0 ]] || die "lint: no C++ file in userspace/, tools/ or tests/ to check"
-  # A file outside of the build would be skipped in silence.
-  local file
-  for file in "${files[@]}"; do
-    grep -qF "\"file\": \"$ROOT/$file\"" build/lint/compile_commands.json ||
-      die "lint: $file is in no CMake target: add it to one, or delete it" 1
-  done
-  local patterns=()
-  for file in "${files[@]}"; do patterns+=("^$ROOT/${file//./\\.}\$"); done
+  units=$(lint_units "${files[@]}")
+  mapfile -t units < <(sed 's/\./\\./g; s/.*/^&$/' <<<"$units")
   step "lint: clang-tidy on ${#files[@]} files" timeout -k 10 1200 run-clang-tidy-19 -quiet \
-    -j "$JOBS" -p build/lint "-warnings-as-errors=*" "${DEEP_CHECKS[@]}" "${patterns[@]}"
-  [[ ${#DEEP_CHECKS[@]} -gt 0 ]] || step "lint: $JOINED_CHECK on tools/cli" lint_joined_cli
+    -j "$JOBS" -p build/lint "-warnings-as-errors=*" "${DEEP_CHECKS[@]}" "${units[@]}"
 }
 
-# What tools/cli/.clang-tidy leaves out: the check reads all of CLI11 for each file, 15 s, so the
-# files are read together, in two parts: as many as the fewest cores that CI has.
-JOINED_CHECK=performance-unnecessary-value-param
-
-lint_joined_cli() {
-  local folder=build/lint/joined files part
-  rm -rf "$folder"
-  mkdir -p "$folder"
-  mapfile -t files < <(project_sources tools/cli | grep '\.cc$')
-  for part in "${!files[@]}"; do
-    printf '#include "%s"\n' "${files[$part]}" >>"$folder/cli_$((part % 2)).cc"
-  done
-  printf '%s\n' "$folder"/*.cc | timeout -k 10 600 xargs -P "$JOBS" -I{} clang-tidy-19 --quiet \
-    --warnings-as-errors='*' --config="{Checks: '-*,$JOINED_CHECK', HeaderFilterRegex: 'tools/cli/'}" \
-    {} -- -std=c++20 -I"$ROOT"
+# What is compiled of each file, once: what joins the files of its target, or the file. clang-tidy
+# looks at the headers of a file for longer than at the files of a target together. A file that is
+# in neither would be skipped in silence.
+lint_units() {
+  local file unit
+  for file in "$@"; do
+    unit=$(grep -rlF "#include \"$ROOT/$file\"" --include='unity_*.cxx' "$ROOT/build/lint") ||
+      unit=$ROOT/$file
+    grep -qF "\"file\": \"$unit\"" build/lint/compile_commands.json ||
+      die "lint: $file is in no CMake target: add it to one, or delete it" 1
+    printf '%s\n' "$unit"
+  done | sort -u
 }

@@ -3,14 +3,15 @@
 #include <algorithm>
 #include <chrono>
 
+#include "userspace/core/time_units.h"
+
 namespace edgeshed::sim {
 namespace {
 
-constexpr double kNsPerMs = 1e6;
 /// A guest that was stopped and goes on: its clock is this far ahead at once.
 constexpr double kAheadMs = 10'000;
 
-std::uint64_t to_ns(double ms) { return static_cast<std::uint64_t>((ms + 1000) * kNsPerMs); }
+std::uint64_t to_ns(double ms) { return static_cast<std::uint64_t>((ms + 1000) * core::kNsPerMs); }
 
 }  // namespace
 
@@ -87,7 +88,8 @@ void ControlPlane::sample(std::uint32_t shard, double now_ms, const Server& serv
   const double seen_ms = now_ms - scenario_.feedback_delay_ms;
   // The age is read from memory that is shared with the server: it is never old.
   const double age_ms = server.running_age_ms(now_ms);
-  const double stepped_ms = static_cast<double>(clock_ns_ - at_ns(now_ms - age_ms)) / kNsPerMs;
+  const double stepped_ms =
+      static_cast<double>(clock_ns_ - at_ns(now_ms - age_ms)) / core::kNsPerMs;
   signals.running_tick_age_ms = age_ms > 0 ? stepped_ms : 0;
   const Tick* report = server.reported(seen_ms);
   if (signals.running_tick_age_ms > 0) signals.reported_at_ns = clock_ns_;
@@ -97,7 +99,8 @@ void ControlPlane::sample(std::uint32_t shard, double now_ms, const Server& serv
   if (signals.running_tick_age_ms <= 0) signals.reported_at_ns = std::min(reported_ns, clock_ns_);
   if (reported_ns_[shard] == reported_ns || lost == Lost::costs) return;
   reported_ns_[shard] = reported_ns;
-  sample.done = {reported_ns, static_cast<std::uint64_t>(report->busy_ms_ever * kNsPerMs), {}};
+  sample.done = {
+      reported_ns, static_cast<std::uint64_t>(report->busy_ms_ever * core::kNsPerMs), {}};
 }
 
 std::uint64_t ControlPlane::at_ns(double at_ms) const {

@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "userspace/core/model.h"
 
 namespace edgeshed::sim {
 namespace {
 
-constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
 /// The first second of an event is its transient.
 constexpr double kSettleS = 1;
 /// Kernel work for a packet that is dropped (performance.md of the measurements: .2 us), and for

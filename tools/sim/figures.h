@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +15,9 @@
 #include "userspace/core/shard_law.h"
 
 namespace edgeshed::sim {
+
+/// The value of a figure that nothing was measured for.
+inline constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
 
 // figure: name, unit, what it is. All are of shard 0, whose load changes.
 #define EDGESHED_SIM_FIGURE_LIST(X)                                                                \

@@ -111,7 +111,7 @@ class Series {
 };
 
 /// A string of gnuplot in which nothing is special.
-std::string quoted(std::string_view text) {
+std::string gnuplot_string(std::string_view text) {
   std::string quote = "'";
   for (const char letter : text)
     quote += letter == '\'' ? std::string("''") : std::string(1, letter);
@@ -156,12 +156,12 @@ std::string head(const Scenario& scenario, Policy policy, bool png, const std::s
   std::string text = fmt::format(
       "set terminal {} size 1000,1100 font '{},13' background '#FFFFFF'\n",
       png ? "pngcairo noenhanced" : "svg noenhanced", png ? "DejaVu Sans" : "sans-serif");
-  text += fmt::format("set output {}\n", quoted(image));
-  text += fmt::format("set label 1 {} at screen 0.095,0.972 left font ',{}'\n", quoted(about),
-                      about.size() <= kLongTitle ? 19 : 15);
-  text += fmt::format(
-      "set label 2 {} at screen 0.095,0.944 left textcolor '#505050'\n",
-      quoted(fmt::format("Scenario {}, {}; shaded while it happens", scenario.name, who(policy))));
+  text += fmt::format("set output {}\n", gnuplot_string(image));
+  text += fmt::format("set label 1 {} at screen 0.095,0.972 left font ',{}'\n",
+                      gnuplot_string(about), about.size() <= kLongTitle ? 19 : 15);
+  text += fmt::format("set label 2 {} at screen 0.095,0.944 left textcolor '#505050'\n",
+                      gnuplot_string(fmt::format("Scenario {}, {}; shaded while it happens",
+                                                 scenario.name, who(policy))));
   text +=
       "set multiplot\n"
       "set lmargin at screen 0.095\nset rmargin at screen 0.925\n"
@@ -208,14 +208,14 @@ std::string panel(const Panel& place, std::string_view title, const char* y_labe
       "set tmargin at screen {}\nset bmargin at screen {}\n"
       "set label 3 {} at graph 0,screen {} left font ',15'\n"
       "set ylabel {} offset 0.5,0 font ',11'\nset key at graph 0,screen {} bottom\n",
-      place.top, place.bottom, quoted(title), place.top + 0.040, quoted(y_label),
+      place.top, place.bottom, gnuplot_string(title), place.top + 0.040, gnuplot_string(y_label),
       place.top + 0.003);
   if (line.empty()) return text + "unset label 4\nunset arrow 1\n";
   return text + fmt::format(
                     "set label 4 {} at graph 1,screen {} right font ',12' textcolor '#505050'\n"
                     "set arrow 1 from graph 0,first 1 to graph 1,first 1 nohead front "
                     "linecolor 'black' linewidth 1.5 dashtype 2\n",
-                    quoted(line), place.top + 0.040);
+                    gnuplot_string(line), place.top + 0.040);
 }
 
 /// The three tiers from column `first`, the whole stack first so that the others lie on it.

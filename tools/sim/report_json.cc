@@ -10,7 +10,7 @@ namespace {
 /// Up to here a double counts one by one.
 constexpr double kWholeMax = 0x1p53;
 
-boost::json::value number(double value) {
+boost::json::value json_number(double value) {
   if (std::isnan(value)) return nullptr;
   if (std::isinf(value)) return "never";
   // Boost writes a double that is 3 as 3E0.
@@ -23,10 +23,10 @@ boost::json::object row(const Verdict& verdict) {
   boost::json::object object = {{"scenario", verdict.scenario},
                                 {"metric", verdict.metric},
                                 {"target", verdict.target},
-                                {"value", number(verdict.value)},
+                                {"value", json_number(verdict.value)},
                                 {"pass", verdict.pass}};
   if (verdict.limit != nullptr) {
-    object["known_limit"] = number(verdict.limit->value);
+    object["known_limit"] = json_number(verdict.limit->value);
     object["why"] = verdict.limit->reason;
   }
   return object;
@@ -37,7 +37,7 @@ boost::json::object run_of(const Result& result) {
                                 {"policy", policy_name(result.job.policy)},
                                 {"seed", result.job.seed}};
   for (std::size_t i = 0; i < result.figures.size(); ++i) {
-    object[figure_name(static_cast<Figure>(i))] = number(result.figures[i]);
+    object[figure_name(static_cast<Figure>(i))] = json_number(result.figures[i]);
   }
   return object;
 }

@@ -4,13 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <string_view>
 
 namespace edgeshed::sim {
 namespace {
 
-constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
 constexpr double kQuotaError = 0.01;
 
 /// From what happened to the next tick of the control plane: an interval, and the simulator's step.

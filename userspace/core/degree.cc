@@ -3,14 +3,10 @@
 
 #include <algorithm>
 
+#include "userspace/core/time_units.h"
+
 namespace edgeshed::core {
 namespace {
-
-constexpr double kNsPerS = 1e9;
-
-double seconds_between(uint64_t earlier_ns, uint64_t later_ns) {
-  return later_ns > earlier_ns ? static_cast<double>(later_ns - earlier_ns) / kNsPerS : 0;
-}
 
 /// Time that a ramp goes on for in one step. After a pause of the daemon, or of the host, what was
 /// shed comes back from where it was.

@@ -5,12 +5,11 @@
 #include <cmath>
 
 #include "maps/plan.h"
+#include "userspace/core/time_units.h"
 
 namespace edgeshed::core {
 namespace {
 
-constexpr double kNsPerS = 1e9;
-constexpr double kSPerUs = 1e-6;
 /// Memory of how much counts vary: longer than the period of clients that send in step.
 constexpr double kVarianceS = 1;
 /// Memory of the farthest count, and how much further a jump must go.

@@ -4,10 +4,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "userspace/core/time_units.h"
+
 namespace edgeshed::core {
 namespace {
 
-constexpr double kNsPerS = 1e9;
 constexpr double kPauseS = 1;
 
 /// What passed since the last step, and under which level, into the two memories.

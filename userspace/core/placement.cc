@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "userspace/core/time_units.h"
+
 namespace edgeshed::core {
 namespace {
 
@@ -65,7 +67,6 @@ std::optional<Code> evaluate_room_placement(const PlacementRequest& request, con
 }
 
 double contracted_critical_ratio(uint32_t players, double packets_per_s, double cost_us) {
-  constexpr double kSPerUs = 1e-6;
   return players * packets_per_s * cost_us * kSPerUs;
 }
 

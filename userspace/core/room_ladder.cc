@@ -1,10 +1,10 @@
 // The room ladder as a list of conditions, highest rung first.
 #include "userspace/core/room_ladder.h"
 
+#include "userspace/core/time_units.h"
+
 namespace edgeshed::core {
 namespace {
-
-constexpr double kNsPerS = 1e9;
 
 constexpr const char* kRungNames[kRoomRungs] = {
 #define X(name, release) #name,
@@ -16,12 +16,12 @@ constexpr const char* kReleaseTexts[kRoomRungs] = {
     EDGESHED_ROOM_RUNG_LIST(X)
 #undef X
 };
-constexpr const char* kCauseNames[] = {
+constexpr const char* kRoomCauseNames[] = {
 #define X(name, text) #name,
     EDGESHED_ROOM_CAUSE_LIST(X)
 #undef X
 };
-constexpr const char* kCauseTexts[] = {
+constexpr const char* kRoomCauseTexts[] = {
 #define X(name, text) text,
     EDGESHED_ROOM_CAUSE_LIST(X)
 #undef X
@@ -33,9 +33,13 @@ const char* room_rung_name(uint8_t rung) { return kRungNames[rung]; }
 
 const char* room_release_text(uint8_t rung) { return kReleaseTexts[rung]; }
 
-const char* room_cause_name(RoomCause cause) { return kCauseNames[static_cast<uint8_t>(cause)]; }
+const char* room_cause_name(RoomCause cause) {
+  return kRoomCauseNames[static_cast<uint8_t>(cause)];
+}
 
-const char* room_cause_text(RoomCause cause) { return kCauseTexts[static_cast<uint8_t>(cause)]; }
+const char* room_cause_text(RoomCause cause) {
+  return kRoomCauseTexts[static_cast<uint8_t>(cause)];
+}
 
 double step(TickFuse& fuse, double tick_ratio, uint64_t now_ns) {
   if (!(tick_ratio >= kFuseTickRatio)) {

@@ -5,10 +5,11 @@
 #include <bit>
 #include <cmath>
 
+#include "userspace/core/time_units.h"
+
 namespace edgeshed::core {
 namespace {
 
-constexpr uint64_t kNsPerS = 1'000'000'000;
 constexpr uint32_t kThrottling = static_cast<uint32_t>(RoomPressure::throttling) - 1;
 
 constexpr const char* kNames[] = {

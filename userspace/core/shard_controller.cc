@@ -4,16 +4,13 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "userspace/core/time_units.h"
+
 namespace edgeshed::core {
 namespace {
 
-constexpr double kNsPerS = 1e9;
 /// Priorities of a tier: what a ramp of "share per second" is a share of, for thresholds.
 constexpr double kPriorities = 256;
-
-double seconds_between(uint64_t earlier_ns, uint64_t later_ns) {
-  return later_ns > earlier_ns ? static_cast<double>(later_ns - earlier_ns) / kNsPerS : 0;
-}
 
 /// `current` moved up to `target` by at most `step`; downwards at once.
 double rise(double current, double target, double step) { return std::min(target, current + step); }

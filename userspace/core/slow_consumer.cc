@@ -6,12 +6,12 @@
 namespace edgeshed::core {
 namespace {
 
-constexpr const char* kNames[] = {
+constexpr const char* kStageNames[] = {
 #define X(name, text) #name,
     EDGESHED_SLOW_CONSUMER_LIST(X)
 #undef X
 };
-constexpr const char* kTexts[] = {
+constexpr const char* kStageTexts[] = {
 #define X(name, text) text,
     EDGESHED_SLOW_CONSUMER_LIST(X)
 #undef X
@@ -26,9 +26,13 @@ SlowConsumer reached(uint64_t buffered_bytes, const SlowConsumerConfig& config) 
 
 }  // namespace
 
-const char* slow_consumer_name(SlowConsumer stage) { return kNames[static_cast<uint8_t>(stage)]; }
+const char* slow_consumer_name(SlowConsumer stage) {
+  return kStageNames[static_cast<uint8_t>(stage)];
+}
 
-const char* slow_consumer_text(SlowConsumer stage) { return kTexts[static_cast<uint8_t>(stage)]; }
+const char* slow_consumer_text(SlowConsumer stage) {
+  return kStageTexts[static_cast<uint8_t>(stage)];
+}
 
 std::string check_slow_consumer_config(const SlowConsumerConfig& config) {
   if (config.watch_bytes == 0) return "watch_bytes must be above 0";

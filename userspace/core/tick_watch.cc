@@ -4,10 +4,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "userspace/core/time_units.h"
+
 namespace edgeshed::core {
 namespace {
 
-constexpr double kNsPerMs = 1e6;
 /// Begins of one tick, seen twice, differ by less: the clocks that they are computed from are read
 /// at different times.
 constexpr double kSameTickMs = 2;

@@ -4,11 +4,12 @@
 #include <cmath>
 
 #include "maps/lanes.h"
+#include "userspace/core/time_units.h"
 
 namespace edgeshed::daemon {
 namespace {
 
-constexpr std::uint64_t kLookEveryNs = 1'000'000'000;
+constexpr std::uint64_t kLookEveryNs = core::kNsPerS;
 constexpr std::uint32_t kFreshSeconds = 3;
 
 std::uint8_t load_once(const std::uint8_t& word) {

@@ -10,6 +10,8 @@
 #include <iterator>
 #include <utility>
 
+#include "userspace/core/time_units.h"
+
 namespace edgeshed::daemon {
 namespace json = boost::json;
 
@@ -48,7 +50,7 @@ json::array AllowList::to_json(std::uint64_t now_ns) const {
   for (const Allowed& one : entries_) {
     const std::uint64_t left_ns = one.until_ns - std::min(one.until_ns, now_ns);
     list.push_back(json::object{{"address", core::address_text(one.address)},
-                                {"seconds_left", left_ns / 1'000'000'000}});
+                                {"seconds_left", left_ns / core::kNsPerS}});
   }
   return list;
 }

@@ -16,7 +16,7 @@
 namespace edgeshed::daemon {
 namespace {
 
-constexpr char kConfig[] = R"(
+constexpr char kDeskConfig[] = R"(
 [host]
 connections_max = 8
 endpoints_max = 4
@@ -74,7 +74,7 @@ std::string bytes_of(Message message, es_session_type type) {
 
 class DeskTest : public testing::Test, public DaemonWorld {
  protected:
-  DeskTest() : DaemonWorld(kConfig) {
+  DeskTest() : DaemonWorld(kDeskConfig) {
     spdlog::set_level(spdlog::level::off);
     tick();
   }
@@ -364,16 +364,17 @@ TEST_F(DeskTest, ImpossibleWeightsCountAsOne) {
 }
 
 TEST_F(DeskTest, AReloadThatTakesAShardEndsItsSession) {
+  // A session that ends asks the model: it goes last.
+  core::Model next = config::parse(
+      "[host]\nconnections_max = 8\n[[shard]]\nname = \"arena\"\n[[room]]\nname = \"lobby\"\n"
+      "shard = \"arena\"\n",
+      "next.toml");
   Server server(*this, 2);
   server.hello("other");
   server.connect(0, server.open("attic"), 1);
   Server stays(*this, 3);
   stays.hello("arena");
   stays.connect(0, stays.open("lobby"), 2);
-  core::Model next = config::parse(
-      "[host]\nconnections_max = 8\n[[shard]]\nname = \"arena\"\n[[room]]\nname = \"lobby\"\n"
-      "shard = \"arena\"\n",
-      "next.toml");
   sessions_->use(next);
   EXPECT_TRUE(server.sent.ended);
   EXPECT_FALSE(stays.sent.ended);
@@ -386,11 +387,11 @@ TEST_F(DeskTest, AReloadThatTakesAShardEndsItsSession) {
 }
 
 TEST_F(DeskTest, ARoomThatMovesEndsTheSessionThatHasIt) {
+  core::Model next = setup_->model;
+  next.rooms[0].shard = 1;
   Server server(*this, 2);
   server.hello("arena");
   server.connect(0, server.open("lobby"), 1);
-  core::Model next = setup_->model;
-  next.rooms[0].shard = 1;
   sessions_->use(next);
   EXPECT_TRUE(server.sent.ended);
   EXPECT_FALSE(sessions_->places().is_open(0));

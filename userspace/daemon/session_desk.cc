@@ -12,6 +12,7 @@
 #include "maps/reasons.h"
 #include "userspace/core/codes.h"
 #include "userspace/core/codes_text.h"
+#include "userspace/core/time_units.h"
 
 namespace edgeshed::daemon {
 namespace json = boost::json;
@@ -20,8 +21,6 @@ using session::Refused;
 using session::SessionId;
 
 namespace {
-
-constexpr std::uint64_t kNanosPerSecond = 1'000'000'000;
 
 /// Boards of sessions that are over, waiting for a tick: more is a server that flaps.
 constexpr std::size_t kRetiredMax = 64;
@@ -330,7 +329,7 @@ void SessionDesk::ended(SessionId id) {
   for (const std::uint16_t room : rooms) room_changed(*open, room, false);
   places_.orphan(id);
   if (open->connections != 0 || !rooms.empty()) {
-    orphans_.push_back({id, edges_.now_ns() + kOrphanSeconds * kNanosPerSecond});
+    orphans_.push_back({id, edges_.now_ns() + kOrphanSeconds * core::kNsPerS});
   }
   edges_.commands->send(SessionChange{open->shard, {}});
   retired_.push_back({std::move(open->boards), 0});
@@ -342,7 +341,7 @@ void SessionDesk::await_former() {
   for (const std::uint16_t room : edges_.connections->rooms_of(kFormer)) {
     places_.orphan_room(kFormer, room);
   }
-  orphans_.push_back({kFormer, edges_.now_ns() + kOrphanSeconds * kNanosPerSecond});
+  orphans_.push_back({kFormer, edges_.now_ns() + kOrphanSeconds * core::kNsPerS});
 }
 
 void SessionDesk::expire_orphans(std::uint64_t now_ns) {

@@ -11,12 +11,11 @@
 #include "userspace/core/names.h"
 #include "userspace/core/room_ladder.h"
 #include "userspace/core/shard_ladder.h"
+#include "userspace/core/time_units.h"
 
 namespace edgeshed::daemon {
 namespace json = boost::json;
 namespace {
-
-constexpr std::uint64_t kNanosPerMilli = 1'000'000;
 
 /// Three decimals: what follows is noise, and long for a reader.
 double rounded(double value) { return std::round(value * 1000) / 1000; }
@@ -60,7 +59,7 @@ json::object by_cause(const core::CauseCounts& by_hand, const RoomCauseCounts& b
 
 /// When a rung by hand ends, into what is said of its shard or room.
 void add_end(json::object& object, std::uint64_t until_ns, std::uint64_t now_ns) {
-  const std::uint64_t left_s = (until_ns - std::min(until_ns, now_ns)) / 1'000'000'000 + 1;
+  const std::uint64_t left_s = (until_ns - std::min(until_ns, now_ns)) / core::kNsPerS + 1;
   object["seconds_left"] = left_s;
   object["released_by"] = fmt::format("the override's end in {} s", left_s);
 }
@@ -79,7 +78,7 @@ json::object shard_json(const core::Shard& shard, const ShardView& view, std::ui
                       {"why", core::cause_name(state.cause)},
                       {"why_text", core::cause_text(state.cause)},
                       {"released_by", core::to_text(state.release)},
-                      {"since_ms", since_ns / kNanosPerMilli},
+                      {"since_ms", since_ns / core::kNsPerMs},
                       {"report", core::report_state_name(state.report)},
                       {"changes", state.changes},
                       {"changes_by_cause", by_cause(state.changes_by_cause)},
@@ -137,7 +136,7 @@ json::object room_json(const Snapshot& snapshot, std::uint16_t number, const Roo
                       {"why", core::room_cause_name(now.cause)},
                       {"why_text", core::room_cause_text(now.cause)},
                       {"released_by", now.release()},
-                      {"since_ms", since_ns / kNanosPerMilli},
+                      {"since_ms", since_ns / core::kNsPerMs},
                       {"pressure", core::room_pressure_name(facts.state.pressure)},
                       {"ack_lag_max", facts.state.ack_lag_max},
                       {"ack_lag_p95", facts.state.ack_lag_p95},

@@ -20,7 +20,7 @@
 #include "userspace/session/boards.h"
 
 // Sanitizers have an operator new, and system calls, of their own.
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#ifndef EDGESHED_SANITIZED
 
 namespace {
 

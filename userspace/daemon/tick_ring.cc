@@ -7,6 +7,8 @@
 #include <cstring>
 #include <fstream>
 
+#include "userspace/core/time_units.h"
+
 namespace edgeshed::daemon {
 namespace {
 
@@ -80,8 +82,8 @@ void TickRing::arm_poll() {
 
 int TickRing::wait_until(std::uint64_t deadline_ns) {
   __kernel_timespec deadline{};
-  deadline.tv_sec = static_cast<std::int64_t>(deadline_ns / 1'000'000'000);
-  deadline.tv_nsec = static_cast<long long>(deadline_ns % 1'000'000'000);
+  deadline.tv_sec = static_cast<std::int64_t>(deadline_ns / core::kNsPerS);
+  deadline.tv_nsec = static_cast<long long>(deadline_ns % core::kNsPerS);
   io_uring_sqe* sqe = io_uring_get_sqe(&ring_);
   io_uring_prep_timeout(sqe, &deadline, 0, IORING_TIMEOUT_ABS);
   io_uring_sqe_set_data64(sqe, kTimeoutTag);

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "userspace/core/time_units.h"
+
 namespace edgeshed::daemon {
 
 class TickSchedule {
@@ -26,8 +28,8 @@ class TickSchedule {
     if (due_at(next_) > now_ns) return 0;
     const std::uint64_t first_missed = next_;
     const std::uint64_t elapsed_ns = now_ns - start_ns_;
-    next_ = elapsed_ns / kNanosPerSecond * tick_hz_ +
-            elapsed_ns % kNanosPerSecond * tick_hz_ / kNanosPerSecond;
+    next_ = elapsed_ns / core::kNsPerS * tick_hz_ +
+            elapsed_ns % core::kNsPerS * tick_hz_ / core::kNsPerS;
     while (due_at(next_) <= now_ns) ++next_;  // the divisions above round down
     skipped_ += next_ - first_missed;
     return next_ - first_missed;
@@ -36,12 +38,10 @@ class TickSchedule {
   [[nodiscard]] std::uint64_t skipped() const { return skipped_; }
 
  private:
-  static constexpr std::uint64_t kNanosPerSecond = 1'000'000'000;
-
   // Whole seconds by themselves, so that no product overflows.
   [[nodiscard]] std::uint64_t due_at(std::uint64_t number) const {
-    return start_ns_ + number / tick_hz_ * kNanosPerSecond +
-           number % tick_hz_ * kNanosPerSecond / tick_hz_;
+    return start_ns_ + number / tick_hz_ * core::kNsPerS +
+           number % tick_hz_ * core::kNsPerS / tick_hz_;
   }
 
   std::uint64_t tick_hz_;

@@ -13,6 +13,7 @@
 #include <variant>
 
 #include "userspace/core/error_type.h"
+#include "userspace/core/time_units.h"
 #include "userspace/daemon/tick_ring.h"
 #include "userspace/daemon/tick_schedule.h"
 
@@ -39,7 +40,7 @@ void ask_for_fifo() {
 std::uint64_t monotonic_ns() {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+  return static_cast<std::uint64_t>(now.tv_sec) * core::kNsPerS +
          static_cast<std::uint64_t>(now.tv_nsec);
 }
 
@@ -110,7 +111,7 @@ void TickThread::loop(TickRing& ring) {
     if (ticker_.tick_hz() != tick_hz) {  // a reload
       tick_hz = ticker_.tick_hz();
       skipped_before = figures.ticks_skipped;
-      schedule = TickSchedule(tick_hz, end_ns + 1'000'000'000 / tick_hz);
+      schedule = TickSchedule(tick_hz, end_ns + core::kNsPerS / tick_hz);
     }
     if (!started_.load(std::memory_order_relaxed)) announce_start();
   }

@@ -7,12 +7,11 @@
 
 #include "userspace/core/codes.h"
 #include "userspace/core/expiry.h"
+#include "userspace/core/time_units.h"
 #include "userspace/session/plan_board.h"
 
 namespace edgeshed::daemon {
 namespace {
-
-constexpr std::uint64_t kNanosPerSecond = 1'000'000'000;
 
 /// One aligned word that the packet path or another process writes meanwhile.
 template <typename Word>
@@ -73,7 +72,7 @@ void Ticker::sample(bool events_ready) {
   while (edges_.commands->try_pop(command)) {
     std::visit([this](const auto& one) { apply(one); }, command);
   }
-  rate_due_ = now_ns_ - rate_from_ns_ >= kNanosPerSecond;
+  rate_due_ = now_ns_ - rate_from_ns_ >= core::kNsPerS;
   for (std::size_t i = 0; i < setup_->endpoints.size(); ++i) sample_endpoint(i);
   sample_demand();
   if (rate_due_) rate_from_ns_ = now_ns_;
@@ -155,7 +154,7 @@ void Ticker::sample_endpoint(std::size_t index) {
     for (int d = 0; d < ES_DIRECTIONS; ++d) view.seen[d] += load_once(row.seen[d]);
   }
   if (!rate_due_) return;
-  const double seconds = static_cast<double>(now_ns_ - rate_from_ns_) / kNanosPerSecond;
+  const double seconds = static_cast<double>(now_ns_ - rate_from_ns_) / core::kNsPerS;
   for (int d = 0; d < ES_DIRECTIONS; ++d) {
     const std::uint64_t from = setup_->rate_from[index][d];
     const std::uint64_t more = from == kNeverSeen ? 0 : view.seen[d] - from;
@@ -328,7 +327,7 @@ void Ticker::publish_board(std::size_t index) {
                         own.rung, core::code_info(core::rung_code(own.rung)).retry_after_ms);
   }
   const std::uint64_t valid_ns =
-      core::plan_valid_jiffies(timing_.tick_hz, timing_.hz) * kNanosPerSecond / timing_.hz;
+      core::plan_valid_jiffies(timing_.tick_hz, timing_.hz) * core::kNsPerS / timing_.hz;
   session::write_head(*work.boards.plan, writer_.generation(), now_ns_ + valid_ns, state.rung,
                       state.refuse_joins());
 }

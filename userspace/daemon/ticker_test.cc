@@ -14,7 +14,7 @@
 namespace edgeshed::daemon {
 namespace {
 
-constexpr char kConfig[] = R"(
+constexpr char kTickerConfig[] = R"(
 [host]
 connections_max = 64
 endpoints_max = 4
@@ -38,7 +38,7 @@ rooms = ["lobby"]
 
 class TickerTest : public testing::Test, public DaemonWorld {
  protected:
-  TickerTest() : DaemonWorld(kConfig) {}
+  TickerTest() : DaemonWorld(kTickerConfig) {}
 };
 
 TEST_F(TickerTest, ReportReachesTheRowsInOneTick) {

@@ -404,7 +404,7 @@ Found check_veth_peer(const Facts& facts, const DeviceFacts& device) {
       by_command(fmt::format("{}ethtool -K {} gro on", at_peer(peer), shell_word(peer.dev))));
 }
 
-constexpr std::array<DeviceCheck, 9> kChecks = {{
+constexpr std::array<DeviceCheck, 9> kDeviceChecks = {{
     {"device", check_device},
     {"native_xdp", check_native},
     {"mtu", check_mtu},
@@ -418,6 +418,6 @@ constexpr std::array<DeviceCheck, 9> kChecks = {{
 
 }  // namespace
 
-std::span<const DeviceCheck> device_checks() { return kChecks; }
+std::span<const DeviceCheck> device_checks() { return kDeviceChecks; }
 
 }  // namespace edgeshed::doctor

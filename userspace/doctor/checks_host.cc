@@ -273,7 +273,7 @@ Verdict check_freplace(const Facts& facts) {
                       "XDP here"));
 }
 
-constexpr std::array<HostCheck, 13> kChecks = {{
+constexpr std::array<HostCheck, 13> kHostChecks = {{
     {"kernel", check_kernel},
     {"btf", check_btf},
     {"jit", check_jit},
@@ -291,6 +291,6 @@ constexpr std::array<HostCheck, 13> kChecks = {{
 
 }  // namespace
 
-std::span<const HostCheck> host_checks() { return kChecks; }
+std::span<const HostCheck> host_checks() { return kHostChecks; }
 
 }  // namespace edgeshed::doctor

@@ -154,7 +154,7 @@ Verdict check_attached(const Facts& facts) {
                                   : joined(pins.attached, with_mode));
 }
 
-constexpr std::array<HostCheck, 3> kChecks = {{
+constexpr std::array<HostCheck, 3> kPinChecks = {{
     {"bpffs", check_bpffs},
     {"pins", check_pins},
     {"attached", check_attached},
@@ -162,6 +162,6 @@ constexpr std::array<HostCheck, 3> kChecks = {{
 
 }  // namespace
 
-std::span<const HostCheck> pin_checks() { return kChecks; }
+std::span<const HostCheck> pin_checks() { return kPinChecks; }
 
 }  // namespace edgeshed::doctor

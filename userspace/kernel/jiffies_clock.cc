@@ -13,12 +13,11 @@
 #include <ctime>
 #include <thread>
 
+#include "userspace/core/time_units.h"
 #include "userspace/kernel/error.h"
 
 namespace edgeshed::kernel {
 namespace {
-
-constexpr std::uint64_t kNanosecondsPerSecond = 1'000'000'000;
 
 constexpr bpf_insn instruction(int code, __u8 to, __u8 from, __s16 offset, __s32 immediate) {
   return {.code = static_cast<__u8>(code),
@@ -59,7 +58,7 @@ constexpr std::array<bpf_insn, 11> kProgram = {
 std::uint64_t coarse_now_ns() {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * kNanosecondsPerSecond +
+  return static_cast<std::uint64_t>(now.tv_sec) * core::kNsPerS +
          static_cast<std::uint64_t>(now.tv_nsec);
 }
 
@@ -96,8 +95,7 @@ std::uint32_t measure_hz() {
   for (int round = 0; round < 20; ++round) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     const JiffiesSample now = probe.sample();
-    const double seconds =
-        static_cast<double>(now.coarse_ns - first.coarse_ns) / kNanosecondsPerSecond;
+    const double seconds = static_cast<double>(now.coarse_ns - first.coarse_ns) / core::kNsPerS;
     if (seconds <= 0) continue;
     rate = static_cast<double>(now.jiffies - first.jiffies) / seconds;
     for (const std::uint32_t hz : {100u, 250u, 300u, 1000u}) {
@@ -135,7 +133,7 @@ std::int64_t JiffiesClock::recalibrate() {
 std::uint64_t JiffiesClock::at(const JiffiesSample& sample, std::uint64_t coarse_ns,
                                std::uint32_t hz) {
   // Rounded to the nearest: the coarse clock stands a little after the tick that moved it.
-  const std::int64_t jiffy_ns = static_cast<std::int64_t>(kNanosecondsPerSecond / hz);
+  const std::int64_t jiffy_ns = static_cast<std::int64_t>(core::kNsPerS / hz);
   const std::int64_t elapsed_ns = static_cast<std::int64_t>(coarse_ns - sample.coarse_ns);
   const std::int64_t half = elapsed_ns < 0 ? -jiffy_ns / 2 : jiffy_ns / 2;
   return sample.jiffies + static_cast<std::uint64_t>((elapsed_ns + half) / jiffy_ns);
