@@ -5,6 +5,7 @@ Every file is at the path that it has here, so that paths which are compiled in 
 script hold inside. Must not know what a test checks.
 """
 
+import functools
 import os
 import pathlib
 import re
@@ -22,6 +23,7 @@ MEMORY_MIB = 2048
 # for each possible one. By the kernel's own option: 6.12 does not count those that qemu only may plug.
 CPUS, CPUS_POSSIBLE = 2, 4
 BOOT_LIMIT_S = 90
+KVM_PROBE_LIMIT_S = 15
 TOOL_TIMEOUT_S, PACK_TIMEOUT_S = 60, 120
 
 # The drivers of the cards, of the links between namespaces and of what shares or carries a card.
@@ -161,13 +163,38 @@ def shared_libraries(binary):
     return sorted(set(re.findall(r"(/\S+)(?= \(0x)", result.stdout)))
 
 
-def qemu_command(image, archive, cpus, cards, *kernel_options):
-    accelerator = "kvm" if os.access("/dev/kvm", os.R_OK | os.W_OK) else "tcg"
-    # panic=-1 with -no-reboot: a guest that panics ends qemu at once.
-    line = " ".join(("console=ttyS0 quiet loglevel=2 panic=-1", *kernel_options))
+# panic=-1 with -no-reboot: a guest that panics ends qemu at once.
+KERNEL_LINE = "console=ttyS0 quiet loglevel=2 panic=-1"
+
+
+def qemu(accelerator, image, cpus, *options):
     return ["qemu-system-x86_64", "-accel", accelerator, "-cpu", "max", "-smp", cpus,
             "-m", str(MEMORY_MIB), "-nodefaults", "-display", "none", "-serial", "stdio",
-            "-no-reboot", "-kernel", str(image), "-initrd", str(archive), "-append", line, *cards]
+            "-no-reboot", "-kernel", str(image), *options]
+
+
+def qemu_command(image, archive, cpus, cards, *kernel_options):
+    return qemu(accelerator_for(image), image, cpus, "-initrd", str(archive),
+                "-append", " ".join((KERNEL_LINE, *kernel_options)), *cards)
+
+
+@functools.cache
+def accelerator_for(image, device="/dev/kvm", limit_s=KVM_PROBE_LIMIT_S):
+    """kvm, or tcg where there is no KVM or one that runs no guest: on some virtual machines it is
+    there, and a kernel stops in it for good. Tried with the kernel alone, which gets as far as that
+    it has no file system, in a second or two."""
+    if not os.access(device, os.R_OK | os.W_OK):
+        return "tcg"
+    try:
+        tried = subprocess.run(qemu("kvm", image, str(CPUS), "-append", KERNEL_LINE), timeout=limit_s,
+                               check=False, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT)
+        if b"Kernel panic" in tried.stdout:
+            return "kvm"
+    except subprocess.TimeoutExpired:
+        pass
+    say(f"{device} is there, but no kernel runs in it: emulating")
+    return "tcg"
 
 
 def cards_at_one_hub():

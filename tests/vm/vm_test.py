@@ -3,6 +3,7 @@
 """The rules of tools/dev vm that need no guest: reading rows, the table, and the comparison."""
 
 import lzma
+import os
 import pathlib
 import sys
 import tempfile
@@ -102,6 +103,38 @@ class Image(unittest.TestCase):
                              ["failover", "net_failover", "virtio_net"])
             with self.assertRaisesRegex(VmError, "no module veth"):
                 kernel.modules(["veth"])
+
+
+class Accelerator(unittest.TestCase):
+    """A qemu of shell, and a file that stands for the device."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.device = self.folder / "kvm"
+        self.device.touch()
+        path = os.environ["PATH"]
+        self.addCleanup(os.environ.__setitem__, "PATH", path)
+        os.environ["PATH"] = f"{self.folder}:{path}"
+
+    def chosen(self, script, device=None, limit_s=10):
+        program = self.folder / "qemu-system-x86_64"
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+        guest.accelerator_for.cache_clear()
+        self.addCleanup(guest.accelerator_for.cache_clear)
+        return guest.accelerator_for("vmlinuz", str(device or self.device), limit_s)
+
+    def test_kvm_where_a_kernel_runs_to_its_end(self):
+        self.assertEqual(self.chosen("echo 'Kernel panic - not syncing: VFS: Unable to mount'"), "kvm")
+
+    def test_emulation_where_there_is_no_kvm(self):
+        self.assertEqual(self.chosen("exit 9", self.folder / "none"), "tcg")
+
+    def test_emulation_where_kvm_stops_before_the_kernel_does(self):
+        self.assertEqual(self.chosen("echo 'KVM internal error. Suberror: 1'; exit 1"), "tcg")
+        self.assertEqual(self.chosen("exec sleep 60", limit_s=0.3), "tcg")
 
 
 class Judging(unittest.TestCase):
