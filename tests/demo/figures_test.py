@@ -1,12 +1,17 @@
 """The demo's figures and claims, from runs that are written by hand. Usage: folder of the demo."""
 
+import contextlib
+import io
+import os
 import sys
+import tempfile
 import types
 import unittest
+from unittest import mock
 
 FOLDER = sys.argv.pop(1)
 sys.path.insert(0, FOLDER)
-from rig import claims, figures  # noqa: E402 (the folder is an argument)
+from rig import claims, figures, machine, report  # noqa: E402 (the folder is an argument)
 
 MS = 1_000_000
 STEP, BACK, END = 1000, 11000, 23000
@@ -107,6 +112,39 @@ class ClaimsTest(unittest.TestCase):
     def test_a_farther_step_has_more_time(self):
         self.assertEqual(self.failing(load=10, standard_back_ms=3400, time_to_recover_ms=8900), 0)
         self.assertEqual(self.failing(load=10, standard_back_ms=3600), 1)
+
+
+class StolenTimeTest(unittest.TestCase):
+    def test_what_the_host_took_is_a_share_of_all_cpus(self):
+        with tempfile.NamedTemporaryFile("w+") as stat:
+            stat.write("cpu  9 9 9 9 9 9 9 100 0 0\n")
+            stat.flush()
+            stolen = machine.StolenTime(stat.name)
+            stat.seek(0)
+            stat.write("cpu  9 9 9 9 9 9 9 200 0 0\n")
+            stat.flush()
+            stolen._begun_s -= 10
+            share = stolen.share()
+        wanted = 100 / os.sysconf("SC_CLK_TCK") / (10 * os.cpu_count())
+        self.assertAlmostEqual(share, wanted, delta=wanted / 10)
+
+    def test_a_kernel_that_does_not_say_took_nothing(self):
+        with tempfile.NamedTemporaryFile("w+") as stat:
+            stat.write("cpu  9 9 9 9\n")
+            stat.flush()
+            self.assertEqual(machine.StolenTime(stat.name).share(), 0)
+
+    def test_only_a_failure_on_a_busy_machine_is_remarked(self):
+        for ok, share, remarked in ((False, .02, True), (False, .005, False), (True, .02, False)):
+            arm = dict.fromkeys([key for _, key, _ in report.ROWS])
+            found = {"without": arm, "with": {**arm, "stolen_share": share}}
+            verdicts = [claims.Verdict("a claim", ok, "its figures")]
+            opts = types.SimpleNamespace(load=3, json=None, plot=None)
+            out = io.StringIO()
+            with mock.patch.object(report, "sentence", return_value="Verdict"), \
+                    contextlib.redirect_stdout(out):
+                report.show(opts, found, verdicts)
+            self.assertEqual("This machine is not quiet" in out.getvalue(), remarked, (ok, share))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from . import network, options
 from .edgeshed_cli import EdgeShed
 from .game import Game
 from .live import LiveLine
+from .machine import StolenTime
 
 SAMPLE_S = 0.05  # 20 a second: a step of the keeps is seen within two ticks of the server
 SAMPLE_DENSE_S = 0.008  # while the time to shed is looked for
@@ -27,6 +28,7 @@ class Run:
     samples: list
     counted: dict
     kernel_udp: dict
+    stolen_share: float
 
 
 def play(opts, name, run_dir):
@@ -43,11 +45,13 @@ def play(opts, name, run_dir):
             edgeshed = EdgeShed(opts, own_dir, log_dir, cleanup)
         session = None if edgeshed is None or opts.no_session else edgeshed.session_socket
         game = Game(opts, log_dir, session, cleanup)
+        stolen = StolenTime()
         samples = watch(name, game, edgeshed)
+        stolen_share = stolen.share()
         game.finish()
         if opts.log_dir and samples:
             (log_dir / "decisions.json").write_text(json.dumps(samples), encoding="utf-8")
-        return collect(name, game, edgeshed, samples)
+        return collect(name, game, edgeshed, samples, stolen_share)
 
 
 def watch(name, game, edgeshed):
@@ -65,11 +69,12 @@ def watch(name, game, edgeshed):
     return samples
 
 
-def collect(name, game, edgeshed, samples):
+def collect(name, game, edgeshed, samples, stolen_share):
     counted = {}
     if edgeshed:
         time.sleep(SETTLE_S)
         counted = {"tiers": edgeshed.tiers(), "cells": edgeshed.ledger()}
     udp = {"server": network.udp_counters(options.SERVER_NAMESPACE),
            "clients": network.udp_counters(options.CLIENTS_NAMESPACE)}
-    return Run(name, game.server.result(), game.clients.result(), samples, counted, udp)
+    return Run(name, game.server.result(), game.clients.result(), samples, counted, udp,
+               stolen_share)

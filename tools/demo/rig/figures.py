@@ -38,6 +38,7 @@ def of_run(opts, run):
         **shedding(run, series),
         **ledger(run),
         "kernel_udp": run.kernel_udp,
+        "stolen_share": run.stolen_share,
         "disconnects": sum(each["disconnects"] for each in run.clients["clients"]),
         "players": len(players),
         "series": series,
